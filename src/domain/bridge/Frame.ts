@@ -214,11 +214,11 @@ const explain = (input: JsonObject, error: Schema.SchemaError): FrameRefused => 
   )
   const message = first?.message ?? "frame is malformed"
   const [root, index, toolField] = path
-  if (input["type"] !== "register" || root !== "tools" || typeof index !== "number") {
+  if (input.type !== "register" || root !== "tools" || typeof index !== "number") {
     return invalidMessage(message, path)
   }
-  const tool: unknown = Array.isArray(input["tools"]) ? input["tools"][index] : undefined
-  const name = isJsonObject(tool) ? tool["name"] : undefined
+  const tool: unknown = Array.isArray(input.tools) ? input.tools[index] : undefined
+  const name = isJsonObject(tool) ? tool.name : undefined
   const subject = toolField === undefined ? "" : toolField === "name" ? "tool name " : "tool "
   return new FrameRefused({
     code: "invalid_tool",
@@ -239,7 +239,7 @@ const decodeWith =
     }
     if (!isJsonObject(value)) return Result.fail(invalidMessage("frame must be a JSON object"))
     const input = value
-    const type = input["type"]
+    const type = input.type
     const found = frames.get(type)
     if (found === undefined) return Result.fail(invalidMessage(`unknown message type ${show(type)}`, ["type"]))
     if (found.phase !== phase && found.phase !== "any") {
