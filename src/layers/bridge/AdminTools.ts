@@ -23,7 +23,10 @@ const namespace = textArgument(NAMESPACE_PATTERN, NAMESPACE).pipe(
   Schema.brand("Namespace"),
   Schema.annotateKey({ messageMissingKey: NAMESPACE })
 )
-const key = textArgument(CLIENT_KEY_PATTERN, KEY).pipe(Schema.brand("ClientKey"), Schema.annotateKey({ messageMissingKey: KEY }))
+const key = textArgument(CLIENT_KEY_PATTERN, KEY).pipe(
+  Schema.brand("ClientKey"),
+  Schema.annotateKey({ messageMissingKey: KEY })
+)
 
 const RegisterArguments = Schema.Struct({ namespace, key }).annotate({ message: NAMESPACE })
 const RevokeArguments = Schema.Struct({ namespace }).annotate({ message: NAMESPACE })
