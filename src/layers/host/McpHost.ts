@@ -28,8 +28,8 @@ const INSTRUCTIONS =
   "They come and go with their applications. If a tool is not on your list, look with frontend_tools_list_tools " +
   "and call it through frontend_tools_call_tool. A tool that writes asks the person for each call."
 
-/** How long calls may still run when the client has closed its end. */
-const CLOSING_GRACE = Duration.seconds(5)
+/** How long calls may still run when the client has closed its end. Clients kill a server that stays for two seconds. */
+const CLOSING_GRACE = Duration.seconds(1)
 
 /**
  * A `ToolHost` whose tools an MCP client lists and calls.
@@ -45,7 +45,7 @@ const CLOSING_GRACE = Duration.seconds(5)
 export class McpHost extends Context.Service<
   McpHost,
   {
-    /** Completes when the client has closed its end and its calls are answered, or five seconds later. */
+    /** Completes when the client has closed its end and its calls are answered, or one second later. */
     readonly closed: Effect.Effect<void>
   }
 >()("effect-frontend-tools/layers/host/McpHost") {

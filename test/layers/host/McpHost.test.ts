@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, Scope } from "effect"
+import { Effect, Exit, Fiber, Latch, Queue, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { ApplicationError, CallError } from "../../../src/domain/bridge/BridgeError.ts"
 import { PublicName } from "../../../src/domain/bridge/ToolName.ts"
@@ -377,7 +377,7 @@ describe("McpHost", () => {
       })
     )
 
-    it.effect("leaves calls and subscriptions five seconds", () =>
+    it.effect("leaves calls and subscriptions one second", () =>
       Effect.gen(function* () {
         const { end, host, mcp, wire } = yield* start()
         yield* host.register(readTool("slow", () => Effect.never))
@@ -386,13 +386,52 @@ describe("McpHost", () => {
         yield* wire.request("ping")
         const closed = yield* Effect.forkChild(mcp.closed, { startImmediately: true })
         yield* end
-        yield* TestClock.adjust("4999 millis")
+        yield* TestClock.adjust("999 millis")
         assert.isUndefined(closed.pollUnsafe())
         yield* TestClock.adjust("1 millis")
         yield* Fiber.join(closed)
       })
     )
   })
+
+  it.effect("keeps a key called __proto__ out of everything but the arguments", () =>
+    Effect.gen(function* () {
+      const { host, wire } = yield* start()
+      const seen: Array<string> = []
+      yield* host.register(readTool("get", (args) => Effect.sync(() => seen.push(JSON.stringify(args)))))
+      yield* initialize(wire)
+      yield* wire.line(
+        '{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"shop__get","arguments":{"a":{"__proto__":{"b":1}}}}}'
+      )
+      yield* wire.request("ping")
+      assert.deepStrictEqual(seen, ['{"a":{"__proto__":{"b":1}}}'])
+    })
+  )
+
+  it.effect("runs a thousand calls at once", () =>
+    Effect.gen(function* () {
+      const { host, wire } = yield* start()
+      const numbers = Array.from({ length: 1000 }, (_, n) => n)
+      const everybodyRuns = yield* Latch.make()
+      let running = 0
+      yield* host.register(
+        readTool("get", (args) =>
+          Effect.suspend(() => (++running === numbers.length ? everybodyRuns.open : Effect.void)).pipe(
+            Effect.andThen(everybodyRuns.await),
+            Effect.as(args)
+          )
+        )
+      )
+      yield* initialize(wire)
+      const results = yield* Effect.forEach(numbers, (n) => call(wire, "shop__get", { n }), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        results.map((result) => JSON.parse(result.content[0].text).n),
+        numbers
+      )
+    })
+  )
 
   it.effect("interrupts what runs when its scope closes, and not the fiber that built it", () =>
     Effect.gen(function* () {
