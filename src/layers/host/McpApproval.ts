@@ -44,7 +44,7 @@ interface Pending {
 
 const QUESTION = "approval"
 const ANSWER_WITHIN_MILLIS = 10 * 60 * 1000
-const MAX_PENDING = 256
+const MAX_PENDING = 64
 
 const refused = (message: string): McpDecision => ({ _tag: "Refused", message })
 
@@ -101,15 +101,15 @@ const askNow = (client: McpSchema.McpServerClient["Service"], write: McpWrite) =
 const makeRounds = () => {
   const pending = new Map<string, Pending>()
 
-  const forgetOld = (now: number) => {
-    for (const [state, { askedAt }] of pending) {
-      if (pending.size < MAX_PENDING && now - askedAt < ANSWER_WITHIN_MILLIS) return
+  const forgetOldest = () => {
+    for (const state of pending.keys()) {
+      if (pending.size < MAX_PENDING) return
       pending.delete(state)
     }
   }
 
   const ask = (write: McpWrite, now: number): McpDecision => {
-    forgetOld(now)
+    forgetOldest()
     const requestState = SecureRandom.uuidV4Unsafe()
     pending.set(requestState, { tool: write.tool, args: write.args, askedAt: now })
     return {
@@ -148,7 +148,7 @@ const makeRounds = () => {
   })
 }
 
-/** One host's approval. It remembers questions of revision 2026-07-28 for ten minutes, and up to 256 of them. */
+/** One host's approval. A question of revision 2026-07-28 holds for ten minutes, and the newest 64 of them hold. */
 export const makeMcpApproval = (mode: ApproveWrites): McpApproval => {
   const inRounds = makeRounds()
 

@@ -25,9 +25,8 @@ export interface McpDynamicTools {
 }
 
 interface Invocation {
+  /** What the request carries, the answers to a question included. */
   readonly requestContext: McpSchema.McpRequestContext["Service"]
-  /** Only there in a revision with sessions, where the server may ask the client. */
-  readonly serverClient?: McpSchema.McpServerClient["Service"] | undefined
 }
 
 type Outcome =
@@ -73,12 +72,9 @@ const withTools = (core: ServerCore, tools: McpDynamicTools): ServerCore => ({
         const tool = tools.find(call.name)
         // An unknown name gets the server's own answer to one.
         if (tool === undefined) return core.tools.call(call, invocation)
-        const run = tool
+        return tool
           .run(call.arguments)
           .pipe(Effect.map(toOutcome), Effect.provideService(McpSchema.McpRequestContext, invocation.requestContext))
-        return invocation.serverClient === undefined
-          ? run
-          : Effect.provideService(run, McpSchema.McpServerClient, invocation.serverClient)
       })
   }
 })

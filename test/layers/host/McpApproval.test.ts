@@ -100,6 +100,17 @@ describe("McpApproval in a session", () => {
     )
   }
 
+  it.effect("asks a client of the revision before forms had a name", () =>
+    Effect.gen(function* () {
+      const { wire, written } = yield* withPut()
+      yield* initialize(wire, { capabilities: { elicitation: {} }, protocolVersion: "2025-06-18" })
+      const calling = yield* Effect.forkChild(call(wire, "shop__put", { item: "milk" }))
+      yield* wire.respond((yield* Queue.take(wire.incoming)).id, { action: "accept", content: {} })
+      yield* Fiber.join(calling)
+      assert.deepStrictEqual(written, [{ item: "milk" }])
+    })
+  )
+
   it.effect("does not bother a person with arguments that do not fit", () =>
     Effect.gen(function* () {
       const { wire } = yield* withPut()
@@ -276,16 +287,16 @@ describe("McpApproval in rounds of revision 2026-07-28", () => {
     })
   )
 
-  it.effect("remembers the newest 256 questions", () =>
+  it.effect("remembers the newest 64 questions", () =>
     Effect.gen(function* () {
       const { wire, written } = yield* withPut()
       const states: Array<string> = []
-      for (let n = 0; n < 257; n++) states.push((yield* call(wire, "shop__put", { item: "milk" }, meta)).requestState)
+      for (let n = 0; n < 65; n++) states.push((yield* call(wire, "shop__put", { item: "milk" }, meta)).requestState)
       const answer = (requestState: string | undefined) =>
         call(wire, "shop__put", { item: "milk" }, { ...meta, requestState, inputResponses: accepted })
       assert.isTrue((yield* answer(states[0])).isError)
       assert.isUndefined((yield* answer(states[1])).isError)
-      assert.isUndefined((yield* answer(states[256])).isError)
+      assert.isUndefined((yield* answer(states[64])).isError)
       assert.strictEqual(written.length, 2)
     })
   )

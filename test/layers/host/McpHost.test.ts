@@ -42,7 +42,10 @@ describe("McpHost", () => {
           }
         })
         assert.strictEqual(put.annotations.readOnlyHint, false)
-        assert.notProperty(put, "outputSchema")
+        for (const params of [{}, modernMeta()]) {
+          const { tools } = (yield* wire.request("tools/list", params)).result
+          assert.notProperty(tools.at(-1), "outputSchema")
+        }
       })
     )
 
@@ -142,6 +145,11 @@ describe("McpHost", () => {
         )
         assert.match(error.message, /^tool "shop__get": /)
         assert.match(error.message, /required/)
+        const $defs = { a: { $id: "http://x/one" }, b: { $id: "http://x/one" } }
+        const unusable = yield* Effect.flip(
+          host.register(readTool("get", undefined, { parametersSchema: { type: "object", $defs } }))
+        )
+        assert.match(unusable.message, /^tool "shop__get": schema cannot be used: /)
         yield* initialize(wire)
         assert.deepStrictEqual(yield* listNames(wire), STABLE)
       })
@@ -236,35 +244,40 @@ describe("McpHost", () => {
       })
     )
 
-    it.effect("interrupts the call that the client cancels, and no other", () =>
-      Effect.gen(function* () {
-        const { host, wire } = yield* start()
-        const events: Array<string> = []
-        const slow = (name: string) =>
-          readTool(name, () =>
-            Effect.sync(() => events.push(`${name} started`)).pipe(
-              Effect.andThen(Effect.never),
-              Effect.onInterrupt(() => Effect.sync(() => events.push(`${name} interrupted`)))
+    for (const [revision, meta] of [
+      ["of a session", {}],
+      ["of revision 2026-07-28", modernMeta()]
+    ] as const) {
+      it.effect(`interrupts the call ${revision} that the client cancels, and no other`, () =>
+        Effect.gen(function* () {
+          const { host, wire } = yield* start()
+          const events: Array<string> = []
+          const slow = (name: string) =>
+            readTool(name, () =>
+              Effect.sync(() => events.push(`${name} started`)).pipe(
+                Effect.andThen(Effect.never),
+                Effect.onInterrupt(() => Effect.sync(() => events.push(`${name} interrupted`)))
+              )
             )
-          )
-        yield* host.register(slow("one"))
-        yield* host.register(slow("two"))
-        yield* host.register(readTool("quick", () => Effect.succeed(1)))
-        yield* initialize(wire)
+          yield* host.register(slow("one"))
+          yield* host.register(slow("two"))
+          yield* host.register(readTool("quick", () => Effect.succeed(1)))
+          yield* initialize(wire)
 
-        const one = yield* Effect.forkChild(call(wire, "shop__one"))
-        const two = yield* Effect.forkChild(call(wire, "shop__two"))
-        // Slow calls cost only themselves.
-        yield* call(wire, "shop__quick")
-        assert.deepStrictEqual(events, ["one started", "two started"])
+          const one = yield* Effect.forkChild(call(wire, "shop__one", {}, meta))
+          const two = yield* Effect.forkChild(call(wire, "shop__two", {}, meta))
+          // Slow calls cost only themselves.
+          yield* call(wire, "shop__quick", {}, meta)
+          assert.deepStrictEqual(events, ["one started", "two started"])
 
-        yield* Fiber.interrupt(one)
-        yield* call(wire, "shop__quick")
-        assert.deepStrictEqual(events, ["one started", "two started", "one interrupted"])
-        assert.deepStrictEqual(wire.strays, [])
-        assert.isUndefined(two.pollUnsafe())
-      })
-    )
+          yield* Fiber.interrupt(one)
+          yield* call(wire, "shop__quick", {}, meta)
+          assert.deepStrictEqual(events, ["one started", "two started", "one interrupted"])
+          assert.deepStrictEqual(wire.strays, [])
+          assert.isUndefined(two.pollUnsafe())
+        })
+      )
+    }
   })
 
   describe("stable tools", () => {
