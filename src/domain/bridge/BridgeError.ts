@@ -106,6 +106,9 @@ export class NotGranted extends Schema.TaggedError<NotGranted>()("NotGranted", {
   }
 }
 
+/** A tool of the bridge itself refused what it was asked. The message names the rule. */
+export class AdminRefused extends Schema.TaggedError<AdminRefused>()("AdminRefused", { message: Schema.String }) {}
+
 export const CallFailure = Schema.Union([
   ApplicationError,
   CallAborted,
@@ -114,7 +117,8 @@ export const CallFailure = Schema.Union([
   SessionGone,
   Overloaded,
   NotJson,
-  NotGranted
+  NotGranted,
+  AdminRefused
 ])
 export type CallFailure = typeof CallFailure.Type
 

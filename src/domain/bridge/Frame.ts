@@ -76,10 +76,12 @@ export const UnregisterFrame = Schema.Struct({
 
 const callId = nonEmptyText("callResult.callId must be a non-empty string")
 
+const OUTCOME = "callResult.ok must be a boolean"
+
 export const CallSucceededFrame = Schema.Struct({
   type: Schema.Literal("callResult"),
   callId,
-  ok: Schema.Literal(true),
+  ok: field(Schema.Literal(true), OUTCOME),
   /** Absent when the tool returned nothing. */
   result: Schema.optionalKey(Schema.Unknown),
   error: Schema.optionalKey(Schema.Never.annotate({ message: "callResult.error must be absent when ok is true" }))
@@ -90,16 +92,14 @@ const CALL_FAILURE = "failed callResult must carry error { code, message }"
 export const CallFailedFrame = Schema.Struct({
   type: Schema.Literal("callResult"),
   callId,
-  ok: Schema.Literal(false),
+  ok: field(Schema.Literal(false), OUTCOME),
   error: field(
     Schema.Struct({ code: field(Schema.String, CALL_FAILURE), message: field(Schema.String, CALL_FAILURE) }),
     CALL_FAILURE
   )
 })
 
-export const CallResultFrame = Schema.Union([CallSucceededFrame, CallFailedFrame]).annotate({
-  message: "callResult.ok must be a boolean"
-})
+export const CallResultFrame = Schema.Union([CallSucceededFrame, CallFailedFrame]).annotate({ message: OUTCOME })
 export type CallResultFrame = typeof CallResultFrame.Type
 
 export const PongFrame = Schema.Struct({ type: Schema.Literal("pong") })

@@ -5,16 +5,16 @@
 import { Context, Effect } from "effect"
 import { CallError, NotGranted } from "./BridgeError.ts"
 import type { JsonObject } from "./RemoteTool.ts"
-import type { PublicName } from "./ToolName.ts"
+import type { PublicName, RawName } from "./ToolName.ts"
 
 interface HostToolFields {
   readonly publicName: PublicName
   /** What an approval channel and a log call it: `namespace.raw`. */
   readonly label: string
-  /** Whose tool it is: an application's namespace, or that of the bridge itself. */
+  /** Whose tool it is: an application's namespace, or `frontend_tools` for the bridge's own. */
   readonly namespace: string
   /** The name that its owner gave it. */
-  readonly rawName: string
+  readonly rawName: RawName
   readonly description: string
   /** JSON Schema of the arguments, with an object at its root. */
   readonly parametersSchema: JsonObject
@@ -57,6 +57,9 @@ export class WriteGrant extends Context.Service<
     readonly redeem: (tool: WriteTool, args: unknown) => boolean
   }
 >()("effect-frontend-tools/domain/bridge/WriteGrant") {
+  /** No grant: what a call gets whose approval was denied. */
+  static readonly refused: WriteGrant["Service"] = { redeem: () => false }
+
   /** A grant for one call of `tool` with `args`. */
   static readonly allowOnce = (tool: WriteTool, args: unknown): WriteGrant["Service"] => {
     let unused = true

@@ -43,7 +43,7 @@ const jsonSchema = (field: string) =>
 
 /** Messages follow `tool "name" …`, but for those of the name and of the tool as a whole. */
 export const RemoteTool = Schema.Struct({
-  name: RawName.annotate(saying(`must match ${TOOL_NAME_PATTERN.source}`)),
+  name: RawName.pipe(Schema.annotateKey({ messageMissingKey: `must match ${TOOL_NAME_PATTERN.source}` })),
   description: Schema.String.annotate(saying("description must be a string"))
     .check(
       Schema.isMaxLength(MAX_DESCRIPTION_LENGTH, {
@@ -58,3 +58,12 @@ export const RemoteTool = Schema.Struct({
   outputSchema: Schema.optionalKey(jsonSchema("outputSchema"))
 }).annotate(saying("each registered tool must be an object"))
 export type RemoteTool = typeof RemoteTool.Type
+
+/**
+ * A schema of arguments with an object at its root: `{}` says no more than that, and
+ * any other root type is none that a model's arguments can have.
+ */
+export const withObjectRoot = (schema: JsonObject): JsonObject | undefined => {
+  if (schema.type === "object") return schema
+  return Object.keys(schema).length === 0 ? { type: "object" } : undefined
+}

@@ -7,24 +7,26 @@ import { sha256 } from "@noble/hashes/sha2.js"
 import { Schema } from "effect"
 import { Hex } from "effect/encoding"
 
+// One text, whether it is no string or one that does not match.
+const textMatching = (pattern: RegExp) => {
+  const message = `must match ${pattern.source}`
+  return Schema.String.annotate({ message }).check(Schema.isPattern(pattern, { message }))
+}
+
 export const NAMESPACE_PATTERN = /^[A-Za-z0-9_-]{1,32}$/
 
 /** Names one application; the prefix of every public name of its tools. */
-export const Namespace = Schema.String.check(
-  Schema.isPattern(NAMESPACE_PATTERN, { message: `must match ${NAMESPACE_PATTERN.source}` })
-).pipe(Schema.brand("Namespace"))
+export const Namespace = textMatching(NAMESPACE_PATTERN).pipe(Schema.brand("Namespace"))
 export type Namespace = typeof Namespace.Type
 
 export const TOOL_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/
 
 /** An application's own name for one of its tools. */
-export const RawName = Schema.String.check(
-  Schema.isPattern(TOOL_NAME_PATTERN, { message: `must match ${TOOL_NAME_PATTERN.source}` })
-).pipe(Schema.brand("RawName"))
+export const RawName = textMatching(TOOL_NAME_PATTERN).pipe(Schema.brand("RawName"))
 export type RawName = typeof RawName.Type
 
 /** What a host and a model call the tool. At most 64 characters of `[A-Za-z0-9_-]`. */
-export const PublicName = Schema.String.check(Schema.isPattern(TOOL_NAME_PATTERN)).pipe(Schema.brand("PublicName"))
+export const PublicName = textMatching(TOOL_NAME_PATTERN).pipe(Schema.brand("PublicName"))
 export type PublicName = typeof PublicName.Type
 
 const SEPARATOR = "__"
@@ -51,11 +53,17 @@ export const publicName = (namespace: string, raw: string): PublicName => {
 }
 
 /**
- * Whether tools of two namespaces could get the same public name: `a` with a tool
- * `b__c` and `a__b` with a tool `c` both read `a__b__c`.
+ * The namespaces that cannot exist beside this one, as far as they are shorter: `a`
+ * beside `a__b`, since a tool `b__c` of the one and a tool `c` of the other would both
+ * be `a__b__c`.
  */
-export const namespacesCollide = (one: string, other: string): boolean =>
-  one === other || one.startsWith(other + SEPARATOR) || other.startsWith(one + SEPARATOR)
+export const collidingPrefixes = (namespace: string): ReadonlyArray<string> => {
+  const prefixes: Array<string> = []
+  for (let at = namespace.indexOf(SEPARATOR); at >= 0; at = namespace.indexOf(SEPARATOR, at + 1)) {
+    prefixes.push(namespace.slice(0, at))
+  }
+  return prefixes
+}
 
 /** What an approval channel and a log call the tool: `namespace.raw`. */
 export const toolLabel = (namespace: string, raw: string): string => `${namespace}.${raw}`
