@@ -1,5 +1,5 @@
 /** The whole command line, as an effect that the entry point runs. */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
@@ -30,9 +30,7 @@ const complain = (message: string) => Console.error(`${NAME}: ${message.replaceA
 const presenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? complain(
-          `${event.errors.map(({ message }) => message).join("; ")} (see ${event.commandPath.join(" ")} --help)`
-        )
+      ? complain(`${event.errors.map(({ message }) => message).join("; ")} (see ${event.commandPath.join(" ")} --help)`)
       : CliOutput.defaultPresenter.present(event)
 })
 
