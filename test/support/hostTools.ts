@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { CallError } from "../../src/domain/bridge/BridgeError.ts"
 import { type HostTool, makeWriteTool, type ReadTool, type WriteTool } from "../../src/domain/bridge/HostTool.ts"
-import { publicName, toolLabel } from "../../src/domain/bridge/ToolName.ts"
+import { publicName, RawName, toolLabel } from "../../src/domain/bridge/ToolName.ts"
 
 interface Options {
   readonly namespace?: string
@@ -18,7 +18,7 @@ const fields = (rawName: string, options: Options) => {
     publicName: publicName(namespace, rawName),
     label: toolLabel(namespace, rawName),
     namespace,
-    rawName,
+    rawName: RawName.make(rawName),
     description: options.description ?? `The tool ${rawName}.`,
     parametersSchema: options.parametersSchema ?? { type: "object" },
     outputSchema: options.outputSchema
