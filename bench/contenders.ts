@@ -47,7 +47,7 @@ export const startOurs = async (clients: ReadonlyArray<Client>, maxTools = 100_0
     url: Context.get(context, WebSocketListener).url,
     call: (name, args) => Effect.runPromise(host.call(name, args)),
     authenticate: (key) => Effect.runSync(roster.authenticate(key)),
-    categoryOf: (name) => Effect.runSync(registry.lookup(name)),
+    categoryOf: (name) => registry.lookup(name),
     close: async () => {
       await Effect.runPromise(Scope.close(scope, Exit.void))
       rmSync(stateDir, { recursive: true, force: true })
