@@ -22,8 +22,8 @@ const escapeUnseen = (character: string): string =>
         (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`
       ).join("")
 
-const hideKeys = (_key: string, value: unknown): unknown =>
-  typeof value === "string" && CLIENT_KEY_PATTERN.test(value) ? "(a key, not shown)" : value
+const hideKeys = (name: string, value: unknown): unknown =>
+  typeof value === "string" && (name === "key" || CLIENT_KEY_PATTERN.test(value)) ? "(a key, not shown)" : value
 
 /**
  * Indented JSON in which every character can be seen, so that no argument can pass

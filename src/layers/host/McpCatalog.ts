@@ -43,7 +43,7 @@ const describe = (tool: HostTool): Result.Result<McpSchema.Tool, string> => {
     name: tool.publicName,
     title: tool.label,
     description: tool.description,
-    inputSchema: { type: "object", ...parametersSchema },
+    inputSchema: parametersSchema,
     ...(isStructured(outputSchema) ? { outputSchema } : {}),
     annotations: { title: tool.label, readOnlyHint: reads, destructiveHint: !reads }
   }).pipe(Result.mapError((error) => error.message))
@@ -75,7 +75,7 @@ export const makeMcpCatalog = Effect.fnUntraced(function* (reserved: ReadonlySet
     register: Effect.fnUntraced(function* (tool) {
       const { publicName } = tool
       if (entries.has(publicName) || reserved.has(publicName)) {
-        return yield* new ToolRefused({ publicName, message: `tool name "${publicName}" is already taken` })
+        return yield* new ToolRefused({ publicName, message: `tool "${publicName}" is already registered` })
       }
       const descriptor = describe(tool)
       if (Result.isFailure(descriptor)) {

@@ -1,8 +1,7 @@
 /** A program that offers the shop's tools over MCP with nothing but the MCP host. */
 import { parseArgs } from "node:util"
-import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeStdio from "@effect/platform-node/NodeStdio"
-import { Effect, Exit, Layer, Logger, Schema, Scope } from "effect"
+import { NodeRuntime, NodeStdio } from "@effect/platform-node"
+import { Effect, Exit, Logger, Schema, Scope } from "effect"
 import { ApplicationError, CallError } from "../../../src/domain/bridge/BridgeError.ts"
 import type { HostTool } from "../../../src/domain/bridge/HostTool.ts"
 import { ToolHost } from "../../../src/layers/host/ToolHost.ts"
@@ -49,6 +48,6 @@ const { values } = parseArgs({ options: { "approve-writes": { type: "string", de
 main.pipe(
   Effect.provide(McpHost.layer({ version: "0.0.0", approveWrites: decodeApproveWrites(values["approve-writes"]) })),
   Effect.provide(NodeStdio.layer),
-  Effect.provide(Layer.merge(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]), Layer.empty)),
+  Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])),
   NodeRuntime.runMain
 )

@@ -2,9 +2,7 @@
  * What any program that serves the bridge's tools over MCP has to do for the real
  * MCP clients: the official SDK's and Effect's.
  */
-import * as NodeChildProcessSpawner from "@effect/platform-node/NodeChildProcessSpawner"
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import * as NodePath from "@effect/platform-node/NodePath"
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -15,7 +13,7 @@ import {
   type ElicitResult,
   ToolListChangedNotificationSchema
 } from "@modelcontextprotocol/sdk/types.js"
-import { type Cause, Effect, Fiber, Layer, Queue, Schedule, type Scope, Stream } from "effect"
+import { type Cause, Effect, Fiber, Queue, Schedule, type Scope, Stream } from "effect"
 import { McpClient, McpProtocol, type McpSchema } from "effect/ai"
 import { ChildProcess } from "effect/process"
 import { initialize, makeWire, modernMeta } from "../../support/McpWire.ts"
@@ -36,8 +34,6 @@ export type McpTargetOf = (extra: ReadonlyArray<string>) => Effect.Effect<McpTar
 
 const MIRRORED = ["shop__add_item", "shop__fail", "shop__list_items", "shop__set_extra", "shop__wait"]
 const STABLE = ["frontend_tools_call_tool", "frontend_tools_list_tools"]
-
-const spawning = NodeChildProcessSpawner.layer.pipe(Layer.provide(Layer.merge(NodeFileSystem.layer, NodePath.layer)))
 
 const eventually = <A, E>(effect: Effect.Effect<A, E>) =>
   effect.pipe(Effect.retry(Schedule.spaced("50 millis")), Effect.timeout("10 seconds"), Effect.orDie)
@@ -122,7 +118,7 @@ const effectClient = Effect.fnUntraced(function* (
 })
 
 /** The bare process with a bare wire to it. */
-const process_ = Effect.fnUntraced(function* (targetOf: McpTargetOf) {
+const bareProcess = Effect.fnUntraced(function* (targetOf: McpTargetOf) {
   const target = yield* targetOf([])
   const input = yield* Queue.unbounded<string, Cause.Done>()
   const child = yield* ChildProcess.make(target.command, target.args, {
@@ -287,7 +283,7 @@ export const mcpSuite = (name: string, targetOf: McpTargetOf) => {
           const refused = yield* call("shop__add_item", { item: "a" })
           assert.isTrue(refused.isError)
           assert.match(String(textOf(refused)[0]), REFUSAL)
-        }).pipe(Effect.provide(spawning))
+        }).pipe(Effect.provide(NodeServices.layer))
       )
     })
   }
@@ -323,14 +319,14 @@ export const mcpSuite = (name: string, targetOf: McpTargetOf) => {
           yield* request(item, { requestState, inputResponses: { approval: { action, content: {} } } })
         }
         assert.deepStrictEqual((yield* call("shop__list_items")).structuredContent, { items: ["b"] })
-      }).pipe(Effect.provide(spawning))
+      }).pipe(Effect.provide(NodeServices.layer))
     )
   })
 
   describe(`${name}, on a bare wire`, { timeout: 30_000 }, () => {
     it.live("tells a subscriber of revision 2026-07-28 of tools that come and go", () =>
       Effect.gen(function* () {
-        const { connect, wire } = yield* process_(targetOf)
+        const { connect, wire } = yield* bareProcess(targetOf)
         yield* connect
         yield* Effect.forkChild(
           wire.request("subscriptions/listen", { notifications: { toolsListChanged: true }, ...modernMeta() })
@@ -340,14 +336,14 @@ export const mcpSuite = (name: string, targetOf: McpTargetOf) => {
           yield* wire.request("tools/call", { name: "shop__set_extra", arguments: { on }, ...modernMeta() })
           assert.strictEqual((yield* Queue.take(wire.incoming)).method, "notifications/tools/list_changed")
         }
-      }).pipe(Effect.provide(spawning))
+      }).pipe(Effect.provide(NodeServices.layer))
     )
 
     it.live(
       "exits with 0 when the client closes its end, even with calls and a subscription open",
       () =>
         Effect.gen(function* () {
-          const { connect, end, exitCode, wire } = yield* process_(targetOf)
+          const { connect, end, exitCode, wire } = yield* bareProcess(targetOf)
           yield* initialize(wire)
           yield* connect
           yield* wire.line("{ noise")
@@ -358,7 +354,7 @@ export const mcpSuite = (name: string, targetOf: McpTargetOf) => {
           yield* wire.request("tools/list", modernMeta())
           yield* end
           assert.strictEqual(yield* exitCode, 0)
-        }).pipe(Effect.provide(spawning)),
+        }).pipe(Effect.provide(NodeServices.layer)),
       15_000
     )
   })

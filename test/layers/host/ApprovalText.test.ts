@@ -49,7 +49,8 @@ describe("approvalText", () => {
   it("shows no key of the bridge's own tools, and everything of an application's", () => {
     const key = "0123456789abcdef".repeat(4)
     const own = writeTool("register_client", undefined, { namespace: "frontend_tools" })
-    assert.notInclude(approvalText(own, { namespace: "shop", key }), key)
+    assert.notInclude(approvalText(own, { namespace: key, key: "not quite a key" }), key)
+    assert.notInclude(approvalText(own, { namespace: "shop", key: "not quite a key" }), "not quite a key")
     assert.include(approvalText(put, { sha256: key }), key)
   })
 })

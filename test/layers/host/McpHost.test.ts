@@ -129,10 +129,10 @@ describe("McpHost", () => {
         const { host } = yield* start()
         yield* host.register(readTool("get"))
         const twice = yield* Effect.flip(host.register(readTool("get")))
-        assert.strictEqual(twice.message, 'tool name "shop__get" is already taken')
+        assert.strictEqual(twice.message, 'tool "shop__get" is already registered')
         for (const name of STABLE) {
           const own = yield* Effect.flip(host.register({ ...readTool("x"), publicName: PublicName.make(name) }))
-          assert.strictEqual(own.message, `tool name "${name}" is already taken`)
+          assert.strictEqual(own.message, `tool "${name}" is already registered`)
         }
       })
     )
