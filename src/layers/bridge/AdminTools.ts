@@ -36,9 +36,11 @@ const RevokeArguments = Schema.Struct({ namespace }).annotate({
   message: NAMESPACE,
   messageUnexpectedKey: "only namespace is taken"
 })
-const NoArguments = Schema.Record(Schema.String, Schema.Never.annotate({ message: "no arguments are taken" })).annotate({
-  message: "no arguments are taken"
-})
+const NoArguments = Schema.Record(Schema.String, Schema.Never.annotate({ message: "no arguments are taken" })).annotate(
+  {
+    message: "no arguments are taken"
+  }
+)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
