@@ -76,6 +76,19 @@ describe("Roster", () => {
     })
   )
 
+  it.effect("writes nothing when nothing changes", () =>
+    Effect.gen(function* () {
+      const { file, folder, fs } = yield* inFolder
+      const roster = yield* open(folder)
+      yield* roster.register(shop, key("a"))
+      const version = Effect.map(fs.stat(file), ({ ino, mtime }) => [ino, mtime])
+      const before = yield* version
+      yield* roster.register(shop, key("a"))
+      yield* roster.revoke(Namespace.make("nobody"))
+      assert.deepStrictEqual(yield* version, before)
+    })
+  )
+
   it.effect("refuses what two clients cannot share", () =>
     Effect.gen(function* () {
       const { folder } = yield* inFolder
