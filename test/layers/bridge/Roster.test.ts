@@ -47,13 +47,13 @@ describe("Roster", () => {
       const { file, folder, fs, mode } = yield* inFolder
       const roster = yield* open(folder)
       assert.deepStrictEqual(yield* roster.register(shop, key("a")), { displaced: false, invalidated: [] })
+      assert.strictEqual(yield* mode, 0o600)
       const again = yield* open(folder)
       for (const opened of [roster, again]) {
         assert.deepStrictEqual(yield* opened.authenticate(key("a")), Option.some(shop))
         assert.deepStrictEqual(yield* opened.authenticate(key("b")), Option.none())
         assert.deepStrictEqual(yield* opened.clients, [{ namespace: shop, isStatic: false }])
       }
-      assert.strictEqual(yield* mode, 0o600)
       assert.strictEqual(
         yield* fs.readFileString(file),
         `[\n  {\n    "namespace": "shop",\n    "key": "${key("a")}"\n  }\n]\n`
