@@ -48,13 +48,13 @@ describe("Roster", () => {
       const { file, folder, fs, mode } = yield* inFolder
       const roster = yield* open(folder)
       assert.deepStrictEqual(yield* roster.register(shop, key("a")), { displaced: false, invalidated: [] })
+      assert.strictEqual(yield* mode, 0o600)
       const again = yield* open(folder)
       for (const opened of [roster, again]) {
         assert.deepStrictEqual(yield* opened.authenticate(key("a")), Option.some(shop))
         assert.deepStrictEqual(yield* opened.authenticate(key("b")), Option.none())
         assert.deepStrictEqual(yield* opened.clients, [{ namespace: shop, isStatic: false }])
       }
-      assert.strictEqual(yield* mode, 0o600)
       assert.strictEqual(
         yield* fs.readFileString(file),
         `[\n  {\n    "namespace": "shop",\n    "key": "${key("a")}"\n  }\n]\n`
@@ -74,6 +74,19 @@ describe("Roster", () => {
       assert.deepStrictEqual(yield* roster.revoke(shop), { displaced: true, invalidated: [shop] })
       assert.deepStrictEqual(yield* roster.revoke(shop), { displaced: false, invalidated: [] })
       assert.deepStrictEqual(yield* roster.authenticate(key("b")), Option.none())
+    })
+  )
+
+  it.effect("writes nothing when nothing changes", () =>
+    Effect.gen(function* () {
+      const { file, folder, fs } = yield* inFolder
+      const roster = yield* open(folder)
+      yield* roster.register(shop, key("a"))
+      const version = Effect.map(fs.stat(file), ({ ino, mtime }) => [ino, mtime])
+      const before = yield* version
+      yield* roster.register(shop, key("a"))
+      yield* roster.revoke(Namespace.make("nobody"))
+      assert.deepStrictEqual(yield* version, before)
     })
   )
 
