@@ -87,10 +87,13 @@ const commaSeparated = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== "")
 
-/** `NAMESPACE=KEY`, as the command line and the environment spell a static client. */
+/**
+ * `NAMESPACE=KEY`, as the command line and the environment spell a static client. Text
+ * without `=` is taken for a key whose namespace is missing, so that no message quotes it.
+ */
 export const parseStaticClient = (text: string): { readonly namespace: string; readonly key: string } => {
   const at = text.indexOf("=")
-  return at < 0 ? { namespace: text, key: "" } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
+  return at < 0 ? { namespace: "", key: text } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
 }
 
 /**
