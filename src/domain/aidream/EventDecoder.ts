@@ -5,7 +5,6 @@
  * back the events that became complete, in order. Reads NDJSON and, tolerantly,
  * the line framing of server-sent events.
  */
-import { Result } from "effect"
 import { isJsonObject } from "./Absent.ts"
 import { readEvent, type StreamEvent, type Unrecognised } from "./StreamEvent.ts"
 
@@ -48,11 +47,28 @@ const malformed = (line: string, problem: string): Malformed => ({
 const isSseField = (line: string) =>
   line.startsWith(":") || line.startsWith("event:") || line.startsWith("id:") || line.startsWith("retry:")
 
-const parse = (line: string): Result.Result<unknown, string> =>
-  Result.try({
-    try: (): unknown => JSON.parse(line),
-    catch: (cause) => (cause instanceof Error ? cause.message : "not JSON")
-  })
+/** Where the text literal of a compact line begins: `{"e":"c","t":"…"}`. */
+const HOT_TEXT = 13
+
+/**
+ * Reads a compact line by parsing its text literal alone, at half the cost of
+ * parsing the object. Most lines of a stream are of this form; `undefined` for any
+ * other, and for one with more keys.
+ */
+const readHotLine = (line: string): StreamEvent | undefined => {
+  if (!line.startsWith('{"e":"') || !line.startsWith('","t":"', 7) || !line.endsWith('"}')) return undefined
+  const kind = line.charAt(6)
+  if (kind !== "c" && kind !== "r") return undefined
+  try {
+    const text: unknown = JSON.parse(line.slice(HOT_TEXT, -1))
+    if (typeof text !== "string") return undefined
+    return kind === "c"
+      ? { _tag: "chunk", data: { text }, seq: undefined }
+      : { _tag: "reasoning_chunk", data: { text }, seq: undefined }
+  } catch {
+    return undefined
+  }
+}
 
 /** A decoder for one body. */
 export const makeEventDecoder = (options?: EventDecoderOptions): EventDecoder => {
@@ -83,12 +99,19 @@ export const makeEventDecoder = (options?: EventDecoderOptions): EventDecoder =>
   }
 
   const readJson = (line: string, items: Array<StreamItem>) => {
-    const parsed = parse(line)
-    if (Result.isFailure(parsed)) {
-      items.push(malformed(line.trim(), parsed.failure))
-    } else {
-      items.push(readEvent(sseEvent === "tool_event" ? wrapToolEvent(parsed.success) : parsed.success))
+    const hot = readHotLine(line)
+    if (hot !== undefined) {
+      items.push(hot)
+      return
     }
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch (cause) {
+      items.push(malformed(line.trim(), cause instanceof Error ? cause.message : "not JSON"))
+      return
+    }
+    items.push(readEvent(sseEvent === "tool_event" ? wrapToolEvent(value) : value))
   }
 
   const finishLine = (last: string, items: Array<StreamItem>) => {

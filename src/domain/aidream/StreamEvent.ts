@@ -138,6 +138,9 @@ export interface Unrecognised {
   readonly value: unknown
 }
 
+/** The one event whose name has been seen in both cases. */
+const RESOURCE_CHANGED = "resource_changed"
+
 type Read = (data: unknown, seq: Seq) => KnownEvent | undefined
 
 // The schema only checks: the parsed object itself is kept, unknown keys and all.
@@ -192,21 +195,20 @@ const isBareToolEvent = (name: string, envelope: JsonObject): boolean =>
 /** Reads one parsed line. */
 export const readEvent = (value: unknown): StreamEvent | Unrecognised => {
   if (!isJsonObject(value)) return { _tag: "unrecognised", value }
-  const seq = seqOf(value.stream_seq)
-  const compact = value.e
-  if (typeof compact === "string" && typeof value.t === "string") {
-    if (compact === "c") return { _tag: "chunk", data: { text: value.t }, seq }
-    if (compact === "r") return { _tag: "reasoning_chunk", data: { text: value.t }, seq }
+  const { e, t } = value
+  if (typeof t === "string") {
+    if (e === "c") return known("chunk", { text: t }, seqOf(value.stream_seq))
+    if (e === "r") return known("reasoning_chunk", { text: t }, seqOf(value.stream_seq))
   }
   const name = value.event ?? value.eventName
   if (typeof name !== "string") return { _tag: "unrecognised", value }
-  if (isBareToolEvent(name, value)) return readNamed("tool_event", value, seq)
-  return readNamed(name, value.data, seq)
+  return isBareToolEvent(name, value)
+    ? readNamed("tool_event", value, seqOf(value.stream_seq))
+    : readNamed(name, value.data, seqOf(value.stream_seq))
 }
 
 const readNamed = (name: string, data: unknown, seq: Seq): StreamEvent => {
-  const read =
-    readers.get(name) ?? (name.toLowerCase() === "resource_changed" ? readers.get("resource_changed") : undefined)
+  const read = readers.get(name) ?? readers.get(name.toLowerCase() === RESOURCE_CHANGED ? RESOURCE_CHANGED : "")
   // A bare `{"event":"end"}` or heartbeat has nothing to say beyond its name.
   return read?.(data ?? {}, seq) ?? { _tag: "other", event: name, data, seq }
 }

@@ -94,6 +94,20 @@ describe("EventDecoder", () => {
     ])
   })
 
+  it("reads compact lines with escapes, more keys or other spacing like any JSON", () => {
+    const texts = [
+      `{"e":"c","t":"a\\n\\u00e9\\"}"}`,
+      `{"e":"c","t":"a","x":"b"}`,
+      `{"e": "r", "t": "spaced"}`,
+      `{"t":"turned","e":"c"}`,
+      `{"e":"c","t":"a","t":"last"}`
+    ].flatMap((line) =>
+      decode(line).map((item) => (item._tag === "chunk" || item._tag === "reasoning_chunk" ? item.data.text : item))
+    )
+    assert.deepStrictEqual(texts, ['a\né"}', "a", "spaced", "turned", "last"])
+    assert.strictEqual(decode(`{"e":"c","t":"a"b"}`)[0]?._tag, "malformed")
+  })
+
   it("reports a line over the bound and goes on", () => {
     const decoder = makeEventDecoder({ maxLineLength: 100 })
     const items: Array<StreamItem> = []
