@@ -17,7 +17,10 @@ export interface Agent {
 export class Agents extends Context.Service<
   Agents,
   {
-    readonly find: (id: AgentId, options: { readonly isVersion: boolean }) => Effect.Effect<Option.Option<Agent>, Refusal>
+    readonly find: (
+      id: AgentId,
+      options: { readonly isVersion: boolean }
+    ) => Effect.Effect<Option.Option<Agent>, Refusal>
   }
 >()("effect-frontend-tools/layers/backend/Agents") {
   /** A fixed set, by id. */
@@ -27,8 +30,7 @@ export class Agents extends Context.Service<
     })
 
   /** One agent under every id. */
-  static readonly layerAny = (agent: Agent) =>
-    Layer.succeed(Agents, { find: () => Effect.succeed(Option.some(agent)) })
+  static readonly layerAny = (agent: Agent) => Layer.succeed(Agents, { find: () => Effect.succeed(Option.some(agent)) })
 }
 
 /** The system prompt of a run: the instructions with their variables, then the request's context. */

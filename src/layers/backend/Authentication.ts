@@ -1,6 +1,6 @@
-import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { sha256 } from "@noble/hashes/sha2.js"
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js"
+import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { type Refusal, unauthenticated } from "./Refusal.ts"
 
 /** Who sent a request. */

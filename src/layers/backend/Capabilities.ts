@@ -59,7 +59,7 @@ export class Capabilities extends Context.Service<
     readonly resolve: (
       client: ClientContext | null | undefined,
       identity: Identity
-    ) => Result.Result<ResolvedClient, readonly [Problem, ...ReadonlyArray<Problem>]>
+    ) => { readonly client: ResolvedClient; readonly problems: ReadonlyArray<Problem> }
   }
 >()("effect-frontend-tools/layers/backend/Capabilities") {
   /**
@@ -85,8 +85,7 @@ export class Capabilities extends Context.Service<
         return Capabilities.of({
           resolve: (client, identity) => {
             const problems: Array<Problem> = []
-            const report = (message: string) =>
-              problems.push({ code: "client_capability_resolution_failed", message })
+            const report = (message: string) => problems.push({ code: "client_capability_resolution_failed", message })
             const capabilities: Array<Capability> = []
             const state = new Map<string, JsonObject>()
             const executors = new Set<string>()
@@ -113,15 +112,15 @@ export class Capabilities extends Context.Service<
             const page = surface ? surfaceExecutor(surface) : undefined
             if (page !== undefined) executors.add(page)
 
-            const [first, ...rest] = problems
-            return first === undefined
-              ? Result.succeed({
-                  capabilities,
-                  state,
-                  executors: Array.from(executors),
-                  mayAdminister: identity.mayAdminister !== false
-                })
-              : Result.fail([first, ...rest])
+            return {
+              client: {
+                capabilities,
+                state,
+                executors: Array.from(executors),
+                mayAdminister: identity.mayAdminister !== false
+              },
+              problems
+            }
           }
         })
       })
@@ -137,10 +136,7 @@ export const browserStateOf = (client: ResolvedClient): BrowserDomState | undefi
 const isBrowserState = Schema.is(BrowserDomState)
 
 /** The desktop that desktop-bound calls of a run go to (part 4.3). `undefined`: any of the user's. */
-export const targetInstance = (
-  client: ResolvedClient,
-  requested: string | null | undefined
-): string | undefined => {
+export const targetInstance = (client: ResolvedClient, requested: string | null | undefined): string | undefined => {
   const state = client.state.get(DESKTOP_NATIVE)
   const candidates = [requested, state?.target_instance_id, state?.selected_target_instance_id, state?.instance_id]
   return candidates.find((value): value is string => typeof value === "string" && value !== "")

@@ -31,8 +31,7 @@ export type LoadFailure = typeof LoadFailure.Type
 
 // Its arguments are checked by the handler: every mistake is answered with a result of its own kind.
 const LoadChromeTools = Tool.dynamic(LOAD_CHROME_TOOLS, {
-  description:
-    "Loads a category of browser tools for the rest of this turn. They can be called from the next step on.",
+  description: "Loads a category of browser tools for the rest of this turn. They can be called from the next step on.",
   parameters: {
     type: "object",
     properties: { category: { type: "string", description: "The category to load." } },
@@ -168,7 +167,8 @@ const sort = (tools: ReadonlyArray<CatalogTool>, { client }: CurrentRun["Service
   for (const tool of tools) {
     const name = toWireName(tool.name)
     if (tool.adminOnly === true && !isAdmin) adminOnly.push(name)
-    else if (!(tool.requiresPermissions ?? []).every((permission) => granted.has(permission))) missingPermission.push(name)
+    else if (!(tool.requiresPermissions ?? []).every((permission) => granted.has(permission)))
+      missingPermission.push(name)
     else if (needsDesktopBridge(tool) && !hasDesktop) desktopUnavailable.push(name)
     else passed.push(tool)
   }

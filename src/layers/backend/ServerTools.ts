@@ -37,7 +37,10 @@ export class ServerTools extends Context.Service<
 
   /** The tools of a toolkit whose handlers the context provides. */
   static readonly layer = <Tools extends Record<string, Tool.Any>>(toolkit: Toolkit.Toolkit<Tools>) =>
-    Layer.effect(ServerTools, Effect.map(fromToolkit(toolkit), (tools) => ({ tools })))
+    Layer.effect(
+      ServerTools,
+      Effect.map(fromToolkit(toolkit), (tools) => ({ tools }))
+    )
 }
 
 /** Turns a toolkit into server tools. Handlers find the run they serve in `CurrentRun.current`. */

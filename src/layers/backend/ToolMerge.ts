@@ -1,4 +1,3 @@
-import { Result } from "effect"
 import type { JsonObject } from "../../domain/aidream/Absent.ts"
 import { isWireName, toWireName } from "../../domain/aidream/ToolIdentity.ts"
 import type { InlineToolSpec, ToolSpec } from "../../domain/aidream/ToolSpec.ts"
@@ -60,6 +59,8 @@ export interface ToolSet {
   readonly tools: ReadonlyArray<ActiveTool>
   /** Neither a client nor the server can run these: a mistake in the catalog. */
   readonly misconfigured: ReadonlyArray<string>
+  /** Everything that is wrong with what was asked for. A run needs this to be empty. */
+  readonly problems: ReadonlyArray<Problem>
 }
 
 type Candidate =
@@ -72,11 +73,9 @@ const registered = (name: string): ToolSpec => ({ kind: "registered", name, dele
  * Decides which tools a run offers and who runs each (part 10.1).
  *
  * Computed anew for every run and after every change: nothing of an earlier routing
- * is carried over. Fails with every problem of the request, not only the first.
+ * is carried over. Lists every problem of the request, not only the first.
  */
-export const mergeTools = (
-  input: MergeInput
-): Result.Result<ToolSet, readonly [Problem, ...ReadonlyArray<Problem>]> => {
+export const mergeTools = (input: MergeInput): ToolSet => {
   const problems: Array<Problem> = []
   const candidates = gather(input, problems)
   const excluded = new Set(
@@ -92,13 +91,13 @@ export const mergeTools = (
   const misconfigured: Array<string> = []
   for (const candidate of candidates.values()) {
     if (excluded.has(candidate.wireName)) continue
-    const route = candidate._tag === "Registered" ? routeOf(candidate.tool, input) : routeInline(candidate, input, problems)
+    const route =
+      candidate._tag === "Registered" ? routeOf(candidate.tool, input) : routeInline(candidate, input, problems)
     if (route === "absent") continue
     if (route === "misconfigured") misconfigured.push(candidate.wireName)
     else tools.push(activeTool(candidate, route))
   }
-  const [first, ...rest] = problems
-  return first === undefined ? Result.succeed({ tools, misconfigured }) : Result.fail([first, ...rest])
+  return { tools, misconfigured, problems }
 }
 
 /** The tools that are asked for, by wire name, in a stable order. */
@@ -155,7 +154,10 @@ const sameInline = (left: InlineToolSpec, right: InlineToolSpec) =>
   left.description === right.description &&
   sameSchema(left.input_schema, right.input_schema)
 
-const routeOf = (tool: CatalogTool, { client, request, served }: MergeInput): ToolRoute | "absent" | "misconfigured" => {
+const routeOf = (
+  tool: CatalogTool,
+  { client, request, served }: MergeInput
+): ToolRoute | "absent" | "misconfigured" => {
   if (tool.requiresExecutor !== undefined && !isLive(tool.requiresExecutor, client.executors)) return "absent"
   const executor = tool.executors.find((name) => isLive(name, client.executors))
   if (executor !== undefined) {
