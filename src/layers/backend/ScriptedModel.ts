@@ -1,5 +1,6 @@
-import { Effect, FileSystem, Layer, Schema, Stream } from "effect"
+import { Effect, FileSystem, Layer, Result, Schema, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, type Response } from "effect/ai"
+import { CatalogTool } from "./ToolCatalog.ts"
 
 /** A tool call the script makes. Without an id it gets one from its place in the conversation. */
 export const ScriptedCall = Schema.Struct({
@@ -25,6 +26,8 @@ export type ScriptedAnswer = typeof ScriptedAnswer.Type
  * and says its last one again when it runs out.
  */
 export const Script = Schema.Struct({
+  /** Tools of the demonstration server's catalog; the model itself does not look at them. */
+  catalog: Schema.optionalKey(Schema.Array(CatalogTool)),
   rules: Schema.NonEmptyArray(
     Schema.Struct({
       when: Schema.optionalKey(Schema.String),
@@ -72,15 +75,48 @@ export const layerScript = (script: Script) => layer(fromScript(script))
 
 const decodeScript = Schema.decodeUnknownEffect(Schema.fromJsonString(Script))
 
+/** A script out of a JSON file. */
+export const readScript = Effect.fnUntraced(function* (path: string) {
+  const files = yield* FileSystem.FileSystem
+  return yield* decodeScript(yield* files.readFileString(path))
+})
+
 /** The model of a script in a JSON file. */
-export const layerFile = (path: string) =>
-  Layer.effect(
-    LanguageModel.LanguageModel,
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      return yield* make(fromScript(yield* decodeScript(yield* files.readFileString(path))))
-    })
-  )
+export const layerFile = (path: string) => Layer.unwrap(Effect.map(readScript(path), layerScript))
+
+const spoken = /^\s*call\s+(\S+)\s*(\{[\s\S]*\})?\s*$/
+
+/**
+ * A model for trying things out: `call <tool> {"json": "arguments"}` calls the tool and
+ * then says what came back; to anything else it answers with the tools it has.
+ */
+export const layerDemo = layer(({ prompt, step, tools, userText }) => {
+  const [, tool, args] = spoken.exec(userText) ?? []
+  if (tool !== undefined && step === 0) {
+    return {
+      calls: [
+        {
+          tool,
+          arguments: Result.getOrElse(
+            Result.try((): unknown => JSON.parse(args ?? "{}")),
+            () => ({})
+          )
+        }
+      ]
+    }
+  }
+  if (tool !== undefined) {
+    const last = prompt.content.at(-1)
+    const results = last?.role === "tool" ? last.content.filter((part) => part.type === "tool-result") : []
+    return { text: `${tool} answered: ${results.map(({ result }) => JSON.stringify(result)).join(", ")}` }
+  }
+  return {
+    text:
+      tools.length === 0
+        ? "I have no tools. Connect an application that offers some."
+        : `I have these tools: ${tools.join(", ")}. Say: call ${tools[0]} {}`
+  }
+})
 
 const fromScript =
   (script: Script) =>

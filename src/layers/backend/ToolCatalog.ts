@@ -1,29 +1,30 @@
-import { Context, Layer } from "effect"
-import type { JsonObject } from "../../domain/aidream/Absent.ts"
+import { Context, Layer, Schema } from "effect"
+import { JsonObject } from "../../domain/aidream/Absent.ts"
 import { sameTool, toWireName } from "../../domain/aidream/ToolIdentity.ts"
 import { CHROME_EXTENSION, sameExecutor } from "./Executor.ts"
 
 /** A registered tool. */
-export interface CatalogTool {
+export const CatalogTool = Schema.Struct({
   /** The canonical name, `<bundle>:<local>`, or a bare one. What the ledger keeps. */
-  readonly name: string
+  name: Schema.NonEmptyString,
   /** The id in a registry of the embedding team, if it has one. */
-  readonly id?: string | undefined
-  readonly description: string
-  readonly inputSchema: JsonObject
+  id: Schema.optional(Schema.String),
+  description: Schema.String,
+  inputSchema: JsonObject,
   /** What the discovery tool loads together. */
-  readonly category?: string | undefined
+  category: Schema.optional(Schema.String),
   /** Client executors that can run it. Empty for a tool that only the server runs. */
-  readonly executors: ReadonlyArray<string>
+  executors: Schema.Array(Schema.String),
   /** Gate: offered only while this executor is live, whoever runs the tool. */
-  readonly requiresExecutor?: string | undefined
+  requiresExecutor: Schema.optional(Schema.String),
   /** Advertised to administrators only; the client enforces it. */
-  readonly adminOnly?: boolean | undefined
+  adminOnly: Schema.optional(Schema.Boolean),
   /** Permissions the person must have granted at run time. */
-  readonly requiresPermissions?: ReadonlyArray<string> | undefined
-  /** Needs a reachable desktop behind the browser. */
-  readonly requiresDesktopBridge?: boolean | undefined
-}
+  requiresPermissions: Schema.optional(Schema.Array(Schema.String)),
+  /** Needs a reachable desktop behind the browser. Default: `desktop_run_command` does. */
+  requiresDesktopBridge: Schema.optional(Schema.Boolean)
+})
+export type CatalogTool = typeof CatalogTool.Type
 
 /**
  * The tools this backend knows, whoever runs them. The embedding team supplies it.
