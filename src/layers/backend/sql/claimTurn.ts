@@ -24,7 +24,7 @@ export const conversation = (store: Store) => (owner: string, id: ConversationId
     concealing("conversation")
   )
 
-/** The turn a resume means: the named one, else the one answered last, else the newest that is paused. */
+/** The turn a resume means: the named one, else of those that go on the one answered last, else the newest. */
 export const findTurn = (store: Store) =>
   Effect.fnUntraced(function* (owner: string, conversationId: ConversationId, wanted: UserRequestId | undefined) {
     const { sql } = store
@@ -46,12 +46,13 @@ export const findTurn = (store: Store) =>
 const answeredLast = Effect.fnUntraced(function* ({ sql }: Store, conversationId: ConversationId) {
   const [answered] = yield* sql<Row>`SELECT user_request_id FROM tool_calls
     WHERE conversation_id = ${conversationId} AND is_client_delegated = 1 AND status IN ('completed', 'error')
+    AND user_request_id IN (SELECT id FROM user_requests
+      WHERE conversation_id = ${conversationId} AND status IN ('pending', 'processing', 'paused'))
     ORDER BY COALESCE(resolved_at, completed_at) DESC, created_at DESC LIMIT 1`
   if (answered !== undefined) return UserRequestId.make(text(answered.user_request_id))
-  const [paused] = yield* sql<Row>`SELECT id FROM user_requests
-    WHERE conversation_id = ${conversationId} AND status IN ('pending', 'processing', 'paused')
-    ORDER BY turn DESC LIMIT 1`
-  return paused === undefined ? undefined : UserRequestId.make(text(paused.id))
+  const [newest] = yield* sql<Row>`SELECT id FROM user_requests WHERE conversation_id = ${conversationId}
+    ORDER BY CASE WHEN status IN ('pending', 'processing', 'paused') THEN 0 ELSE 1 END, turn DESC LIMIT 1`
+  return newest === undefined ? undefined : UserRequestId.make(text(newest.id))
 })
 
 /** Makes a paused turn this run's, if nobody was faster. */
