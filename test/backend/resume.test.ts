@@ -166,8 +166,8 @@ describe("resume", () => {
       yield* rest(yield* start(backend, id, { tools, variables: { name: "Ada" }, context: { page: "one" } }))
       yield* answer(backend, id, [{ call_id: "c0" }])
       yield* rest(yield* resume(backend, id, { tools, context: { page: "two" } }))
-      assert.match(seen[0]!, /^You help Ada\.[^]*"page": "one"/)
-      assert.match(seen[1]!, /^You help Ada\.[^]*"page": "two"/)
+      assert.match(seen[0]!, /^You help Ada\.\n\nContext:\n\{\n {2}"page": "one"\n\}$/)
+      assert.match(seen[1]!, /^You help Ada\.\n\nContext:\n\{\n {2}"page": "two"\n\}$/)
     })
   )
 
