@@ -198,12 +198,13 @@ export class ResultsFunnel extends Context.Service<
 
       return ResultsFunnel.of({
         submit,
-        replay: (conversationId) =>
+        replay: (which) =>
           Effect.andThen(
-            resubmit(conversationId, undefined),
+            resubmit(which, undefined),
             forEachOf(
-              () => obligations.list(conversationId),
-              (owed) => submit({ ...owed, turn: undefined, owed: true })
+              () => obligations.list(which),
+              ({ conversationId, userRequestId, result }) =>
+                submit({ conversationId, userRequestId, result, turn: undefined, owed: true })
             )
           ),
         supersede: (conversationId) =>
