@@ -3,7 +3,7 @@ import { Deferred, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Credentials } from "../../src/aidream.ts"
 import { accepted, type Handler, json, lines, type Reply, refuse, startBackend, text } from "./support/Backend.ts"
-import { agent, type ClientOptions, conversation, counting, makeStore, startClient, watch } from "./support/Client.ts"
+import { agent, type ClientOptions, conversation, counting, startClient, storeOf, watch } from "./support/Client.ts"
 import { answers, delegated, suspends } from "./support/events.ts"
 import { until } from "./support/until.ts"
 
@@ -41,7 +41,7 @@ describe("the results funnel", () => {
 
   it.effect("F-20 an answer that could not be delivered is kept, and delivered after a restart", () =>
     Effect.gen(function* () {
-      const store = yield* makeStore
+      const store = storeOf(new Map())
       const { backend, turn, look } = yield* turnOf([down], { store })
       for (const attempt of [1, 2, 3]) {
         yield* backend.awaitRequests("tool_results", attempt)

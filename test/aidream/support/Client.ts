@@ -6,11 +6,15 @@ import type { Backend } from "./Backend.ts"
 import { until } from "./until.ts"
 
 /** A store that outlives clients: what a disk or a browser's storage is. */
-export const makeStore: Effect.Effect<KeyValueStore.KeyValueStore> = Effect.scoped(
-  Effect.map(Layer.build(Layer.fresh(KeyValueStore.layerMemory)), (context) =>
-    Context.get(context, KeyValueStore.KeyValueStore)
-  )
-)
+export const storeOf = (entries: Map<string, string>): KeyValueStore.KeyValueStore =>
+  KeyValueStore.makeStringOnly({
+    get: (key) => Effect.sync(() => entries.get(key)),
+    set: (key, value) => Effect.sync(() => entries.set(key, value)),
+    remove: (key) => Effect.sync(() => entries.delete(key)),
+    clear: Effect.sync(() => entries.clear()),
+    size: Effect.sync(() => entries.size),
+    keys: Effect.sync(() => [...entries.keys()])
+  })
 
 export interface ClientOptions {
   readonly store?: KeyValueStore.KeyValueStore | undefined
