@@ -21,6 +21,8 @@ export type TurnOutcome =
   | "truncated"
   /** Suspended, and nothing here will move it on: answers are owed by others, or delivery is put off. */
   | "paused"
+  /** A newer message began another turn. */
+  | "superseded"
   /** A resume was refused because the turn is over: reload the saved transcript. */
   | "settled"
   /** Opened, and nothing was pending. */

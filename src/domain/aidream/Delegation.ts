@@ -16,13 +16,13 @@ export const Delegation = Schema.Struct({
   callId: CallId,
   /** As delegated: what the answer is posted under. */
   toolName: Schema.String,
-  canonicalName: Schema.UndefinedOr(Schema.String),
+  canonicalName: Schema.optional(Schema.String),
   /** Not yet checked: only the handler knows their schema. `{}` when absent. */
   arguments: Schema.Unknown,
-  userRequestId: Schema.UndefinedOr(UserRequestId),
-  targetInstanceId: Schema.UndefinedOr(Schema.String),
+  userRequestId: Schema.optional(UserRequestId),
+  targetInstanceId: Schema.optional(Schema.String),
   /** When present, nothing runs without an approval of exactly this record (part 6.6). */
-  executionAuthorization: Schema.UndefinedOr(JsonObject),
+  executionAuthorization: Schema.optional(JsonObject),
   source: Schema.Literals(["live", "cold"])
 })
 export type Delegation = typeof Delegation.Type

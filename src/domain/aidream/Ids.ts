@@ -26,3 +26,7 @@ export type CallId = typeof CallId.Type
 /** An agent, or one version of an agent. */
 export const AgentId = Schema.NonEmptyString.pipe(Schema.brand("AgentId"))
 export type AgentId = typeof AgentId.Type
+
+/** Names one call of one conversation: the same whether it came live or cold (part 6.2). */
+export const keyOf = (conversationId: ConversationId, callId: CallId): string =>
+  `${encodeURIComponent(conversationId)}/${encodeURIComponent(callId)}`

@@ -210,6 +210,7 @@ export class AgentRuns extends Context.Service<
         }
         yield* Fiber.interruptAll(driving.get(conversation) ?? [])
         conversation.outcome = "cancelled"
+        conversations.endTurn(conversation, "cancelled")
         conversation.holds--
         conversations.check(conversation)
       }, Effect.uninterruptible)
@@ -230,12 +231,13 @@ export class AgentRuns extends Context.Service<
 
         const current = conversations.get(conversationId)
         current.holds++
+        conversations.endTurn(current, "superseded")
         conversations.beginTurn(current)
         active.beginTurn(conversationId)
         return yield* Effect.gen(function* () {
           yield* continuations.cancel(current)
           const events = yield* conversations.subscribe(conversationId)
-          yield* funnel.replay(conversationId)
+          yield* funnel.supersede(conversationId)
           const previous = yield* records.get(conversationId)
           const options = input.options ?? {}
           const body = {

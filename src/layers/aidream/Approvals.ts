@@ -1,6 +1,6 @@
 import { Clock, Context, Deferred, Effect, Layer, SubscriptionRef } from "effect"
 import type { JsonObject } from "../../domain/aidream/Absent.ts"
-import type { CallId, ConversationId } from "../../domain/aidream/Ids.ts"
+import { type CallId, type ConversationId, keyOf } from "../../domain/aidream/Ids.ts"
 import type { Tier } from "../../domain/aidream/Tier.ts"
 
 /** What a person is asked. */
@@ -20,6 +20,7 @@ export interface ApprovalAsk {
 }
 
 export interface ApprovalDecision {
+  readonly conversationId: ConversationId
   readonly callId: CallId
   readonly allow: boolean
   /** Trust the call's host for action calls of this conversation. */
@@ -53,7 +54,7 @@ export class Approvals extends Context.Service<
     Approvals,
     Effect.gen(function* () {
       const open = yield* SubscriptionRef.make<ReadonlyArray<ApprovalAsk>>([])
-      const waiting = new Map<CallId, Deferred.Deferred<ApprovalAnswer>>()
+      const waiting = new Map<string, Deferred.Deferred<ApprovalAnswer>>()
 
       return Approvals.of({
         open,
@@ -61,12 +62,13 @@ export class Approvals extends Context.Service<
           const left = ask.expiresAt - (yield* Clock.currentTimeMillis)
           if (left <= 0) return { _tag: "Expired" }
           const answer = Deferred.makeUnsafe<ApprovalAnswer>()
+          const key = keyOf(ask.conversationId, ask.callId)
           const withdraw = Effect.suspend(() => {
-            if (waiting.get(ask.callId) === answer) waiting.delete(ask.callId)
+            if (waiting.get(key) === answer) waiting.delete(key)
             return SubscriptionRef.update(open, (asks) => asks.filter((other) => other !== ask))
           })
           return yield* Effect.suspend(() => {
-            waiting.set(ask.callId, answer)
+            waiting.set(key, answer)
             return SubscriptionRef.update(open, (asks) => [...asks, ask])
           }).pipe(
             Effect.andThen(Deferred.await(answer)),
@@ -79,10 +81,11 @@ export class Approvals extends Context.Service<
         }),
         decide: (decision) =>
           Effect.sync(() => {
-            const answer = waiting.get(decision.callId)
+            const key = keyOf(decision.conversationId, decision.callId)
+            const answer = waiting.get(key)
             if (answer === undefined) return false
             // Before the waiter runs on: a second decision must find nothing.
-            waiting.delete(decision.callId)
+            waiting.delete(key)
             return Deferred.doneUnsafe(
               answer,
               Effect.succeed<ApprovalAnswer>(

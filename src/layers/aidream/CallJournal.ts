@@ -1,7 +1,7 @@
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import type { KeyValueStore } from "effect/persistence"
 import { Delegation } from "../../domain/aidream/Delegation.ts"
-import type { CallId, ConversationId } from "../../domain/aidream/Ids.ts"
+import { type CallId, type ConversationId, keyOf } from "../../domain/aidream/Ids.ts"
 import { ClientToolResult } from "../../domain/aidream/ToolResults.ts"
 import { makeStoredMap } from "./StoredMap.ts"
 
@@ -79,7 +79,3 @@ export class CallJournal extends Context.Service<
     })
   )
 }
-
-/** Names one call: the same whether it came live or cold (part 6.2). */
-export const keyOf = (conversationId: ConversationId, callId: CallId): string =>
-  `${encodeURIComponent(conversationId)}/${encodeURIComponent(callId)}`

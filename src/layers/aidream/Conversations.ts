@@ -46,6 +46,8 @@ export class Conversations extends Context.Service<
     readonly publish: (id: ConversationId, event: AgentEvent) => void
     /** Events from now on. Ends after `TurnEnded`. */
     readonly subscribe: (id: ConversationId) => Effect.Effect<Queue.Dequeue<AgentEvent, Cause.Done>, never, Scope.Scope>
+    /** Ends the turn for everyone who listens, whatever is still under way. */
+    readonly endTurn: (conversation: Conversation, outcome: TurnOutcome) => void
     /** Ends the turn if nothing can move it on. */
     readonly check: (conversation: Conversation) => void
   }
@@ -77,6 +79,15 @@ export class Conversations extends Context.Service<
       for (const queue of conversations.get(id)?.subscribers ?? []) Queue.offerUnsafe(queue, event)
     }
 
+    const endTurn = (conversation: Conversation, outcome: TurnOutcome) => {
+      const subscribers = [...conversation.subscribers]
+      conversation.subscribers.clear()
+      for (const queue of subscribers) {
+        Queue.offerUnsafe(queue, { _tag: "TurnEnded", conversationId: conversation.id, outcome })
+        Queue.endUnsafe(queue)
+      }
+    }
+
     return Conversations.of({
       get,
       publish,
@@ -96,19 +107,11 @@ export class Conversations extends Context.Service<
               conversations.get(id)?.subscribers.delete(queue)
             })
         ),
+      endTurn,
       check: (conversation) => {
         if (conversation.runs > 0 || conversation.holds > 0 || conversation.calls.size > 0) return
-        const subscribers = [...conversation.subscribers]
-        conversation.subscribers.clear()
         if (conversations.get(conversation.id) === conversation) conversations.delete(conversation.id)
-        for (const queue of subscribers) {
-          Queue.offerUnsafe(queue, {
-            _tag: "TurnEnded",
-            conversationId: conversation.id,
-            outcome: conversation.outcome
-          })
-          Queue.endUnsafe(queue)
-        }
+        endTurn(conversation, conversation.outcome)
       }
     })
   })

@@ -1,14 +1,14 @@
 import { Cause, Clock, Context, Duration, Effect, Exit, FiberMap, Layer } from "effect"
 import { errorResult, lostResult, unknownToolResult, valueResult } from "../../domain/aidream/CallResult.ts"
 import type { Delegation } from "../../domain/aidream/Delegation.ts"
-import type { ConversationId } from "../../domain/aidream/Ids.ts"
+import { type ConversationId, keyOf } from "../../domain/aidream/Ids.ts"
 import { needsApproval } from "../../domain/aidream/Tier.ts"
 import { resolveTool } from "../../domain/aidream/ToolIdentity.ts"
 import type { ClientToolResult } from "../../domain/aidream/ToolResults.ts"
 import { AidreamConfig } from "./AidreamConfig.ts"
 import { Approvals } from "./Approvals.ts"
 import { CallGates, CallRefused } from "./CallGates.ts"
-import { CallJournal, type JournalEntry, keyOf } from "./CallJournal.ts"
+import { CallJournal, type JournalEntry } from "./CallJournal.ts"
 import { type Conversation, Conversations } from "./Conversations.ts"
 import { ResultsFunnel } from "./ResultsFunnel.ts"
 import { type RunRecord, RunRecords, unknownRun } from "./RunRecords.ts"
@@ -227,15 +227,17 @@ export class DelegationDispatcher extends Context.Service<
             return entry?._tag === "Finished" ? Effect.andThen(duplicate, funnel.replay(conversationId)) : duplicate
           }),
         recover: (conversationId) =>
-          Effect.forEach(
-            journal
-              .entries(conversationId)
-              .filter(({ delegation }) => !known.has(keyOf(delegation.conversationId, delegation.callId))),
-            (entry) =>
-              Effect.flatMap(records.get(entry.delegation.conversationId), (record) =>
-                adopt(entry.delegation, record ?? unknownRun(entry.delegation.conversationId), entry)
-              ),
-            { discard: true }
+          Effect.suspend(() =>
+            Effect.forEach(
+              journal
+                .entries(conversationId)
+                .filter(({ delegation }) => !known.has(keyOf(delegation.conversationId, delegation.callId))),
+              (entry) =>
+                Effect.flatMap(records.get(entry.delegation.conversationId), (record) =>
+                  adopt(entry.delegation, record ?? unknownRun(entry.delegation.conversationId), entry)
+                ),
+              { discard: true }
+            )
           ),
         cancel: (conversation) =>
           Effect.suspend(() => {

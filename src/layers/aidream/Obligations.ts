@@ -7,7 +7,7 @@ import { makeStoredMap } from "./StoredMap.ts"
 /** A continuation this client was asked for and has not finished. */
 export const Obligation = Schema.Struct({
   conversationId: ConversationId,
-  userRequestId: Schema.UndefinedOr(UserRequestId),
+  userRequestId: Schema.optional(UserRequestId),
   /** An answer the backend confirmed. Posting it again makes the backend judge anew. */
   result: ClientToolResult
 })

@@ -1,6 +1,6 @@
 import { Array as Arr, Context, Duration, Effect, FiberSet, Layer, Random, Result } from "effect"
 import type { AidreamError } from "../../domain/aidream/AidreamError.ts"
-import type { CallId, ConversationId, UserRequestId } from "../../domain/aidream/Ids.ts"
+import { type ConversationId, keyOf, type UserRequestId } from "../../domain/aidream/Ids.ts"
 import {
   type ClientToolResult,
   isDelivered,
@@ -40,9 +40,14 @@ export class ResultsFunnel extends Context.Service<
     readonly submit: (outcome: Outcome) => Effect.Effect<void>
     /**
      * Offers again what the backend has not confirmed, and asks anew about
-     * continuations that are owed. At start, on waking up, with a new message.
+     * continuations that are owed. At start and on waking up.
      */
     readonly replay: (conversationId?: ConversationId) => Effect.Effect<void>
+    /**
+     * The same before a new message: what is unconfirmed is offered again, but nothing of
+     * the older turns is continued any more.
+     */
+    readonly supersede: (conversationId: ConversationId) => Effect.Effect<void>
   }
 >()("effect-frontend-tools/layers/aidream/ResultsFunnel") {
   static readonly layer = Layer.effect(
@@ -59,11 +64,11 @@ export class ResultsFunnel extends Context.Service<
 
       const buckets = new Map<ConversationId, Array<Outcome>>()
       // Calls whose post is under way: a replay must not double it.
-      const inFlight = new Set<CallId>()
+      const inFlight = new Set<string>()
 
       const settle = (outcome: Outcome, delivery: "delivered" | "kept" | "dropped", problem?: string | undefined) => {
         const { call_id: callId } = outcome.result
-        inFlight.delete(callId)
+        inFlight.delete(keyOf(outcome.conversationId, callId))
         conversations.get(outcome.conversationId).calls.delete(callId)
         if (outcome.owed === true) return
         conversations.publish(outcome.conversationId, { _tag: "CallSettled", callId, delivery, problem })
@@ -159,8 +164,9 @@ export class ResultsFunnel extends Context.Service<
       const submit = (outcome: Outcome): Effect.Effect<void> =>
         Effect.suspend(() => {
           const { call_id: callId } = outcome.result
-          if (inFlight.has(callId)) return Effect.void
-          inFlight.add(callId)
+          const key = keyOf(outcome.conversationId, callId)
+          if (inFlight.has(key)) return Effect.void
+          inFlight.add(key)
           const conversation = conversations.get(outcome.conversationId)
           conversation.calls.set(callId, {
             turn: outcome.turn ?? conversation.turn,
@@ -176,27 +182,51 @@ export class ResultsFunnel extends Context.Service<
           return Effect.yieldNow.pipe(Effect.andThen(flush(outcome.conversationId)), FiberSet.run(posts), Effect.asVoid)
         })
 
+      const resubmit = (conversationId: ConversationId | undefined, turn: number | undefined) =>
+        forEachOf(
+          () => journal.entries(conversationId),
+          ({ delegation, ...entry }) =>
+            entry._tag === "Finished"
+              ? submit({
+                  conversationId: delegation.conversationId,
+                  userRequestId: delegation.userRequestId,
+                  turn,
+                  result: entry.result
+                })
+              : Effect.void
+        )
+
       return ResultsFunnel.of({
         submit,
-        replay: Effect.fnUntraced(function* (conversationId) {
-          for (const entry of journal.entries(conversationId)) {
-            if (entry._tag !== "Finished") continue
-            const { delegation, result } = entry
-            yield* submit({
-              conversationId: delegation.conversationId,
-              userRequestId: delegation.userRequestId,
-              turn: undefined,
-              result
-            })
-          }
-          for (const owed of obligations.list(conversationId)) {
-            yield* submit({ ...owed, turn: undefined, owed: true })
-          }
-        })
+        replay: (which) =>
+          Effect.andThen(
+            resubmit(which, undefined),
+            forEachOf(
+              () => obligations.list(which),
+              ({ conversationId, userRequestId, result }) =>
+                submit({ conversationId, userRequestId, result, turn: undefined, owed: true })
+            )
+          ),
+        supersede: (conversationId) =>
+          Effect.andThen(
+            forEachOf(
+              () => obligations.list(conversationId),
+              ({ userRequestId }) =>
+                Effect.ignore(obligations.paid(continuationKey(conversationId, userRequestId)), { log: true })
+            ),
+            resubmit(conversationId, SUPERSEDED)
+          )
       })
     })
   )
 }
+
+/** Does something for each of what there is when the effect runs. */
+const forEachOf = <A>(list: () => ReadonlyArray<A>, f: (item: A) => Effect.Effect<void>): Effect.Effect<void> =>
+  Effect.suspend(() => Effect.forEach(list(), f, { discard: true }))
+
+/** The number of no turn: what carries it belongs to a turn before the present one. */
+const SUPERSEDED = 0
 
 const newestTurn = (batch: ReadonlyArray<Outcome>): number | undefined => {
   const turns = batch.flatMap(({ turn }) => (turn === undefined ? [] : [turn]))

@@ -32,12 +32,12 @@ export type RunOptions = typeof RunOptions.Type
 export const RunRecord = Schema.Struct({
   conversationId: ConversationId,
   /** Known once the stream opened. */
-  runId: Schema.UndefinedOr(RunId),
+  runId: Schema.optional(RunId),
   mode: PermissionMode,
   initiator: Initiator,
-  agentName: Schema.UndefinedOr(Schema.String),
+  agentName: Schema.optional(Schema.String),
   /** The tab the run is about; absent when there is none. */
-  pinnedTab: Schema.UndefinedOr(Schema.Int),
+  pinnedTab: Schema.optional(Schema.Int),
   /** Hosts whose action calls run unasked in this conversation. */
   trustedHosts: Schema.Array(Schema.String),
   options: RunOptions,
