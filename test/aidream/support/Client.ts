@@ -25,7 +25,7 @@ export interface ClientOptions {
   readonly credentials?: Layer.Layer<Aidream.Credentials> | undefined
 }
 
-const clientLayer = (backend: Backend, options: ClientOptions) =>
+const clientLayer = (backend: Pick<Backend, "url">, options: ClientOptions) =>
   Aidream.layer({
     config: { baseUrl: backend.url, ...options.config },
     capabilities: options.capabilities,
@@ -41,7 +41,7 @@ const clientLayer = (backend: Backend, options: ClientOptions) =>
   )
 
 /** A client of the backend; it ends with the scope. */
-export const startClient = Effect.fnUntraced(function* (backend: Backend, options: ClientOptions = {}) {
+export const startClient = Effect.fnUntraced(function* (backend: Pick<Backend, "url">, options: ClientOptions = {}) {
   const services = yield* Layer.build(Layer.fresh(clientLayer(backend, options)))
   const library = Context.get(services, Aidream.ToolLibrary)
   yield* library.register(...(options.tools ?? []))
