@@ -28,9 +28,19 @@ const key = textArgument(CLIENT_KEY_PATTERN, KEY).pipe(
   Schema.annotateKey({ messageMissingKey: KEY })
 )
 
-const RegisterArguments = Schema.Struct({ namespace, key }).annotate({ message: NAMESPACE })
-const RevokeArguments = Schema.Struct({ namespace }).annotate({ message: NAMESPACE })
-const NoArguments = Schema.Struct({})
+const RegisterArguments = Schema.Struct({ namespace, key }).annotate({
+  message: NAMESPACE,
+  messageUnexpectedKey: "only namespace and key are taken"
+})
+const RevokeArguments = Schema.Struct({ namespace }).annotate({
+  message: NAMESPACE,
+  messageUnexpectedKey: "only namespace is taken"
+})
+const NoArguments = Schema.Record(Schema.String, Schema.Never.annotate({ message: "no arguments are taken" })).annotate(
+  {
+    message: "no arguments are taken"
+  }
+)
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -42,7 +52,7 @@ const decodeWith = <A>(schema: Schema.ConstraintDecoder<A>) => {
     const decoded = decode(args)
     if (Result.isSuccess(decoded)) return Effect.succeed(decoded.success)
     const [first] = issuesOf(decoded.failure.issue).issues
-    return Effect.fail(refused(first === undefined ? "invalid arguments" : first.message))
+    return Effect.fail(refused(first?.message ?? "invalid arguments"))
   }
 }
 

@@ -4,12 +4,12 @@ import { NAMESPACE_PATTERN } from "../../domain/bridge/ToolName.ts"
 /** The longest delay that the platform's timers take, in milliseconds. */
 const MAX_TIMER_MILLIS = 2_147_483_647
 
-const integer = (minimum: number, maximum: number, fallback: number) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum, maximum }, { message: `must be an integer from ${minimum} to ${maximum}` })
-  )
-    .annotate({ message: `must be an integer from ${minimum} to ${maximum}` })
+const integer = (minimum: number, maximum: number, fallback: number) => {
+  const message = `must be an integer from ${minimum} to ${maximum}`
+  return Schema.Number.annotate({ message })
+    .check(Schema.isInt({ message }), Schema.isBetween({ minimum, maximum }, { message }))
     .pipe(Schema.withDecodingDefault(Effect.succeed(fallback)))
+}
 
 /** An application that the configuration admits. Its key may be any text. */
 export const StaticClient = Schema.Struct({
@@ -79,25 +79,40 @@ const decode = (input: unknown): Effect.Effect<BridgeOptions, BridgeConfigError>
     )
   )
 
-const list = (name: string) =>
-  Config.String(name).pipe(
-    Config.map((text) =>
-      text
-        .split(",")
-        .map((item) => item.trim())
-        .filter((item) => item !== "")
-    ),
-    Config.option,
-    Config.map(Option.getOrUndefined)
-  )
-
 const optional = <A>(config: Config.Config<A>) => config.pipe(Config.option, Config.map(Option.getOrUndefined))
+
+const commaSeparated = (text: string) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "")
 
 /** `NAMESPACE=KEY`, as the command line and the environment spell a static client. */
 export const parseStaticClient = (text: string): { readonly namespace: string; readonly key: string } => {
   const at = text.indexOf("=")
   return at < 0 ? { namespace: text, key: "" } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
 }
+
+/**
+ * The settings that the environment gives: `FRONTEND_TOOLS_PORT`,
+ * `…_CALL_TIMEOUT_MS`, `…_MAX_TOOLS`, `…_STATE_DIR`, `…_MAX_FRAME_BYTES`,
+ * `…_HANDSHAKE_TIMEOUT_MS`, and the comma-separated `…_STATIC_CLIENTS`
+ * (`namespace=key`) and `…_ALLOWED_ORIGINS`.
+ */
+export const bridgeOptionsFromEnv = Config.all({
+  port: optional(Config.Int("PORT")),
+  callTimeoutMs: optional(Config.Int("CALL_TIMEOUT_MS")),
+  maxTools: optional(Config.Int("MAX_TOOLS")),
+  stateDir: optional(Config.String("STATE_DIR")),
+  maxFrameBytes: optional(Config.Int("MAX_FRAME_BYTES")),
+  handshakeTimeoutMs: optional(Config.Int("HANDSHAKE_TIMEOUT_MS")),
+  allowedOrigins: Config.map(optional(Config.String("ALLOWED_ORIGINS")), (origins) =>
+    origins === undefined ? undefined : commaSeparated(origins)
+  ),
+  staticClients: Config.map(optional(Config.Redacted("STATIC_CLIENTS")), (clients) =>
+    clients === undefined ? undefined : commaSeparated(Redacted.value(clients)).map(parseStaticClient)
+  )
+}).pipe(Config.nested("FRONTEND_TOOLS"))
 
 /** Settings of a bridge. */
 export class BridgeConfig extends Context.Service<BridgeConfig, BridgeOptions>()(
@@ -107,27 +122,9 @@ export class BridgeConfig extends Context.Service<BridgeConfig, BridgeOptions>()
   static readonly layer = (options: BridgeOptionsInput = {}): Layer.Layer<BridgeConfig, BridgeConfigError> =>
     Layer.effect(BridgeConfig, decode(options))
 
-  /**
-   * Reads `FRONTEND_TOOLS_PORT`, `…_CALL_TIMEOUT_MS`, `…_MAX_TOOLS`, `…_STATE_DIR`,
-   * `…_MAX_FRAME_BYTES`, `…_HANDSHAKE_TIMEOUT_MS`, and the comma-separated
-   * `…_STATIC_CLIENTS` (`namespace=key`) and `…_ALLOWED_ORIGINS`.
-   */
+  /** Takes the settings from the environment; see `bridgeOptionsFromEnv`. */
   static readonly layerConfig: Layer.Layer<BridgeConfig, BridgeConfigError | Config.ConfigError> = Layer.effect(
     BridgeConfig,
-    Effect.flatMap(
-      Config.all({
-        port: optional(Config.Int("PORT")),
-        callTimeoutMs: optional(Config.Int("CALL_TIMEOUT_MS")),
-        maxTools: optional(Config.Int("MAX_TOOLS")),
-        stateDir: optional(Config.String("STATE_DIR")),
-        maxFrameBytes: optional(Config.Int("MAX_FRAME_BYTES")),
-        handshakeTimeoutMs: optional(Config.Int("HANDSHAKE_TIMEOUT_MS")),
-        allowedOrigins: list("ALLOWED_ORIGINS"),
-        staticClients: Config.map(optional(Config.Redacted("STATIC_CLIENTS")), (clients) =>
-          clients === undefined ? undefined : Redacted.value(clients).split(",").map(parseStaticClient)
-        )
-      }).pipe(Config.nested("FRONTEND_TOOLS")),
-      decode
-    )
+    Effect.flatMap(bridgeOptionsFromEnv, decode)
   )
 }

@@ -1,4 +1,4 @@
-import { Context, Effect, Exit, Layer, Option, Order, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Order, Scope } from "effect"
 import { RegistrationRefused } from "../../domain/bridge/BridgeError.ts"
 import { type HostTool, makeWriteTool } from "../../domain/bridge/HostTool.ts"
 import { type JsonObject, type RemoteTool, withObjectRoot } from "../../domain/bridge/RemoteTool.ts"
@@ -44,8 +44,8 @@ export class MirrorRegistry extends Context.Service<
       readonly namespace: Namespace
       readonly calls: SessionCalls
     }) => Effect.Effect<SessionTools, never, Scope.Scope>
-    /** The mirrored tool of this public name. */
-    readonly lookup: (publicName: string) => Effect.Effect<Option.Option<HostTool>>
+    /** The mirrored tool of this public name, looked up without walking the others. */
+    readonly lookup: (publicName: string) => HostTool | undefined
     /** Every mirrored tool, sorted by public name. */
     readonly tools: Effect.Effect<ReadonlyArray<HostTool>>
   }
@@ -176,7 +176,7 @@ export class MirrorRegistry extends Context.Service<
 
       return MirrorRegistry.of({
         open,
-        lookup: (name) => Effect.sync(() => Option.map(Option.fromUndefinedOr(mirrored.get(name)), ({ tool }) => tool)),
+        lookup: (name) => mirrored.get(name)?.tool,
         tools: Effect.sync(() =>
           Array.from(mirrored.values(), ({ tool }) => tool).sort(
             Order.mapInput(Order.String, (tool: HostTool) => tool.publicName)

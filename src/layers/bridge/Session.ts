@@ -53,9 +53,10 @@ const disposed: End = { reason: "the bridge shuts down", how: CloseCode.goingAwa
 
 const PING = encodeServerFrame({ type: "ping" })
 
-// A fiber yields to the others after some two thousand steps. What a session owns has
-// to be gone before another socket's frame is looked at, however many tools that are.
-const atOnce = Effect.provideService(References.PreventSchedulerYield, true)
+// A fiber yields to the others after some two thousand steps. A batch is answered before
+// the next frame is looked at, and what a session owned is gone before another socket's
+// is, however many tools that are.
+const atOnce = References.PreventSchedulerYield
 
 /** What a live session works with. */
 interface Live {
@@ -91,7 +92,7 @@ export class SessionRunner extends Context.Service<
       const roster = yield* Roster
       const directory = yield* SessionDirectory
       const context = yield* Effect.context()
-      const runFork = Effect.runForkWith(context)
+      const runFork = Effect.runForkWith(Context.add(context, atOnce, true))
       // A watcher that falls behind loses the oldest events instead of holding anybody up.
       const events = yield* Effect.acquireRelease(PubSub.sliding<BridgeEvent>(1024), PubSub.shutdown)
 
@@ -129,7 +130,7 @@ export class SessionRunner extends Context.Service<
 
         /** Runs a batch after those before it, and ends it with the session. */
         const inOrder = (batch: Effect.Effect<void>) => {
-          Fiber.runIn(runFork(atOnce(batches.withPermit(batch))), scope)
+          Fiber.runIn(runFork(batches.withPermit(batch)), scope)
         }
 
         const register = ({ namespace, tools }: Live, batch: ReadonlyArray<RemoteTool>) =>
@@ -305,7 +306,7 @@ export class SessionRunner extends Context.Service<
         // The session's own scope is the one it registers batches in.
         run: (connection, slot) =>
           Effect.scoped(Effect.flatMap(Effect.scope, (scope) => session(connection, slot, scope))).pipe(
-            atOnce,
+            Effect.provideService(atOnce, true),
             Effect.catchCause((cause) =>
               Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("a session failed", cause)
             )
