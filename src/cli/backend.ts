@@ -8,13 +8,13 @@ import * as ScriptedModel from "../layers/backend/ScriptedModel.ts"
 export const backendCommand = Command.make(
   "backend",
   {
-    port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 takes a free one."), Flag.withDefault(0)),
+    port: Flag.Int("port").pipe(Flag.withDescription("Port to listen on; 0 takes a free one"), Flag.withDefault(0)),
     db: Flag.String("db").pipe(
-      Flag.withDescription("SQLite file that keeps conversations. Without it they are gone when the server stops."),
+      Flag.withDescription("SQLite file that keeps conversations; without it they are gone when the server stops"),
       Flag.optional
     ),
     script: Flag.String("script").pipe(
-      Flag.withDescription("JSON file with the model's answers and, optionally, a tool catalog."),
+      Flag.withDescription("JSON file with the model's answers and, optionally, a tool catalog"),
       Flag.optional
     )
   },
@@ -29,10 +29,15 @@ export const backendCommand = Command.make(
     const announced = Layer.effectDiscard(
       Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
         Console.log(
-          `backend: ${address._tag === "UnixPathAddress" ? address.path : `http://127.0.0.1:${address.port}`}`
+          `listening on ${address._tag === "UnixPathAddress" ? address.path : `http://127.0.0.1:${address.port}`}`
         )
       )
     )
     return yield* Layer.launch(announced.pipe(Layer.provide(server)))
   })
-).pipe(Command.withDescription("Serve the backend half of the outbound contract on loopback."))
+).pipe(
+  Command.withDescription("Serve the backend half of the outbound contract on loopback, with a scripted model"),
+  Command.withExamples([
+    { command: "effect-frontend-tools backend --db chats.db", description: "A free port, conversations kept in a file" }
+  ])
+)

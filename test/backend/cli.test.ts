@@ -22,7 +22,7 @@ const startCommand = (...flags: ReadonlyArray<string>) =>
         const [code] = await once(child, "exit")
         return code
       }
-      return { line: String(line), url: String(line).replace("backend: ", ""), stop }
+      return { line: String(line), url: String(line).replace("listening on ", ""), stop }
     }),
     ({ stop }) => Effect.promise(stop)
   )
@@ -62,7 +62,7 @@ describe("the backend command", () => {
         )
         const flags = ["--db", `${folder}/kept.db`, "--script", script]
         const first = yield* startCommand(...flags)
-        assert.match(first.line, /^backend: http:\/\/127\.0\.0\.1:\d+$/)
+        assert.match(first.line, /^listening on http:\/\/127\.0\.0\.1:\d+$/)
         const id = crypto.randomUUID()
         const started = yield* ask(first.url, "/ai/agent/any", {
           conversation_id: id,

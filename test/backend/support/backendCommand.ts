@@ -2,10 +2,10 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { backendCommand as backend } from "../../../src/cli/backend.ts"
+import { backendCommand } from "../../../src/cli/backend.ts"
 
 Command.make("effect-frontend-tools").pipe(
-  Command.withSubcommands([backend]),
+  Command.withSubcommands([backendCommand]),
   Command.run({ version: "0" }),
   Effect.provide(NodeServices.layer),
   NodeRuntime.runMain

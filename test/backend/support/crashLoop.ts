@@ -40,17 +40,50 @@ export const startServer = (database: string, log: string, port = 0): Promise<Se
     })
   })
 
+const clientMain = fileURLToPath(new URL("crashClient.ts", import.meta.url))
+
+export interface ClientProcess {
+  readonly kill: () => Promise<void>
+  /** Whether the process ended by itself, with the turn over. */
+  readonly done: Promise<boolean>
+}
+
+/** Starts the real client on a turn; it goes on with what is in its folder. */
+export const startClientProcess = (
+  port: number,
+  conversationId: string,
+  folder: string,
+  log: string
+): ClientProcess => {
+  const child = spawn(process.execPath, [clientMain, `http://127.0.0.1:${port}`, conversationId, folder, log], {
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  let said = ""
+  child.stdout.on("data", (chunk) => {
+    said += String(chunk)
+  })
+  const gone = new Promise<void>((exited) => child.once("exit", () => exited()))
+  return {
+    kill: () => {
+      child.kill("SIGKILL")
+      return gone
+    },
+    done: gone.then(() => said.includes("done"))
+  }
+}
+
 const pause = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis))
 
 /**
  * One turn, by a client that knows nothing but the contract: it runs what is pending
  * once, answers it as often as needed, and resumes until the turn is over.
  */
-export const driveTurn = async (conversationId: string, port: () => number): Promise<void> => {
+export const driveTurn = async (conversationId: string, port: number, onRequest: () => void): Promise<void> => {
   const answers = new Map<string, unknown>()
-  const base = () => `http://127.0.0.1:${port()}/ai`
-  const conversation = () => `${base()}/conversations/${conversationId}`
+  const base = `http://127.0.0.1:${port}/ai`
+  const conversation = `${base}/conversations/${conversationId}`
   const post = async (url: string, body: unknown) => {
+    onRequest()
     const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) })
     return { status: response.status, text: await response.text() }
   }
@@ -60,7 +93,7 @@ export const driveTurn = async (conversationId: string, port: () => number): Pro
   while (performance.now() < until) {
     try {
       if (!isStarted) {
-        const started = await post(`${base()}/agent/any`, {
+        const started = await post(`${base}/agent/any`, {
           conversation_id: conversationId,
           is_new: true,
           user_input: "go",
@@ -71,17 +104,17 @@ export const driveTurn = async (conversationId: string, port: () => number): Pro
         }
         isStarted = true
       }
-      const listed = await fetch(`${conversation()}/pending_calls`, { headers })
+      const listed = await fetch(`${conversation}/pending_calls`, { headers })
       const pending: ReadonlyArray<{ readonly call_id: string; readonly arguments: unknown }> = await listed.json()
       for (const call of pending) {
         if (!answers.has(call.call_id)) answers.set(call.call_id, { saw: call.arguments })
       }
       if (pending.length > 0) {
-        await post(`${conversation()}/tool_results`, {
+        await post(`${conversation}/tool_results`, {
           results: pending.map(({ call_id }) => ({ call_id, tool_name: "look", output: answers.get(call_id) }))
         })
       }
-      const resumed = await post(`${conversation()}/resume`, { tools })
+      const resumed = await post(`${conversation}/resume`, { tools })
       if (resumed.status === 200) continue
       const refused = readApiError(resumed.status, resumed.text)
       if (refused.code === "not_resumable" && refused.runStatus === "completed") return
@@ -98,21 +131,14 @@ export const driveTurn = async (conversationId: string, port: () => number): Pro
   throw new Error(`${conversationId} does not finish`)
 }
 
-/** Runs an undisturbed turn takes: its start and two resumes. */
-const RUNS = 3
-
-/** How many turns needed more runs than they would have without a kill. */
-export const disturbed = (database: string): number => {
-  const db = new DatabaseSync(database)
-  try {
-    return db.prepare("SELECT id FROM user_requests WHERE generation > ?").all(RUNS).length
-  } finally {
-    db.close()
-  }
-}
-
 /** What is wrong with a database after all of its turns have finished. Empty: nothing. */
-export const inspect = (database: string, log: string, conversations: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const inspect = (
+  database: string,
+  log: string,
+  conversations: ReadonlyArray<string>,
+  /** Errors that a kill explains. */
+  explained: ReadonlyArray<string> = ["abandoned"]
+): ReadonlyArray<string> => {
   const problems: Array<string> = []
   const db = new DatabaseSync(database)
   try {
@@ -143,12 +169,11 @@ export const inspect = (database: string, log: string, conversations: ReadonlyAr
       for (const call of calls) {
         const row = rows.find(({ call_id }) => call_id === call)
         if (row?.status !== "completed" && row?.status !== "error") report(`${call} is ${row?.status}`)
-        if (row?.status === "error" && row.error_type !== "abandoned") report(`${call} failed: ${row.error_type}`)
-        if (
-          row?.is_client_delegated === 1 &&
-          row.output !== JSON.stringify({ saw: JSON.parse(String(row.arguments)) })
-        ) {
-          report(`${call} has another answer: ${row.output}`)
+        if (row?.status === "error" && !explained.includes(String(row.error_type)))
+          report(`${call} failed: ${row.error_type}`)
+        if (row?.is_client_delegated === 1 && row.status === "completed") {
+          const args = JSON.parse(String(row.arguments))
+          if (row.output !== JSON.stringify({ saw: args })) report(`${call} has another answer: ${row.output}`)
         }
       }
     }

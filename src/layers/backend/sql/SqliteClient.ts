@@ -1,4 +1,4 @@
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite"
 import { Duration, Effect, Layer, Semaphore, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import type { SqlConnection } from "effect/sql"
@@ -27,9 +27,11 @@ const STATEMENTS = 256
  * processes on one file wait for each other instead of failing half-way.
  */
 export const make = Effect.fnUntraced(function* (options: SqliteOptions) {
+  // Loaded when it is needed: Node 22 prints a warning about it, and another database needs none of it.
+  const sqlite = yield* Effect.promise(() => import("node:sqlite"))
   const db = yield* Effect.acquireRelease(
     Effect.try({
-      try: () => open(options),
+      try: () => open(sqlite.DatabaseSync, options),
       catch: (cause) => new SqlError.SqlError({ reason: classify(cause, "connect") })
     }),
     (opened) => Effect.sync(() => opened.close())
@@ -109,8 +111,8 @@ export const make = Effect.fnUntraced(function* (options: SqliteOptions) {
 export const layer = (options: SqliteOptions): Layer.Layer<SqlClient.SqlClient, SqlError.SqlError> =>
   Layer.effect(SqlClient.SqlClient, make(options)).pipe(Layer.provide(Reactivity.layer))
 
-const open = (options: SqliteOptions): DatabaseSync => {
-  const db = new DatabaseSync(options.filename, {
+const open = (Database: typeof DatabaseSync, options: SqliteOptions): DatabaseSync => {
+  const db = new Database(options.filename, {
     timeout: Duration.toMillis(options.busyTimeout ?? Duration.seconds(5)),
     enableForeignKeyConstraints: true
   })
