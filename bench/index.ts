@@ -131,40 +131,44 @@ const calls = async () => {
   await bridges.peer.close()
 }
 
-/** A cost per operation at 10 and at 1,000 clients, which has to stay the same. */
+/** A cost per operation, which has to be the same at 1,000 clients as at 10. */
 const lookups = async () => {
-  for (const count of [10, 1000]) {
-    const clients = clientsOf(count)
-    const bridges = { ours: await startOurs(clients), peer: await startPeer(clients) }
-    const session = await Promise.all([connect(bridges.ours), connect(bridges.peer)])
-    const operations = 20_000
-    const each = (run: (i: number) => void) => async () => {
-      const start = performance.now()
-      for (let i = 0; i < operations; i++) run(i)
-      return ((performance.now() - start) * 1e6) / operations
-    }
-    const keys = clients.map(({ key }) => key)
-    rows.push(
-      await compare(
-        `authenticate, ${count} clients`,
-        "ns",
-        Object.entries(bridges).map(([name, bridge]) => ({
-          name,
-          round: each((i) => void bridge.authenticate(keys[i % keys.length] ?? ""))
-        }))
-      ),
-      await compare(
-        `category of a tool, ${count} clients`,
-        "ns",
-        Object.entries(bridges).map(([name, bridge]) => ({
-          name,
-          round: each(() => void bridge.categoryOf("app0__small"))
-        }))
-      )
+  const counts = [10, 1000] as const
+  const started = await Promise.all(
+    counts.flatMap((count) => {
+      const clients = clientsOf(count)
+      return [
+        { who: "ours", start: startOurs },
+        { who: "peer", start: startPeer }
+      ].map(async ({ start, who }) => {
+        const bridge = await start(clients)
+        return { bridge, count, keys: clients.map(({ key }) => key), session: await connect(bridge), who }
+      })
+    })
+  )
+  const operations = 20_000
+  const each = (run: (i: number) => unknown) => async () => {
+    const start = performance.now()
+    for (let i = 0; i < operations; i++) run(i)
+    return ((performance.now() - start) * 1e6) / operations
+  }
+  const scaling = async (name: string, cost: (of: (typeof started)[number]) => () => Promise<number>) => {
+    const row = await compare(
+      name,
+      "ns",
+      started.map((of) => ({ name: `${of.who} ${of.count}`, round: cost(of) })),
+      { rounds: 15 }
     )
-    for (const client of session) client.disconnect()
-    await bridges.ours.close()
-    await bridges.peer.close()
+    for (const count of counts) {
+      const { [`ours ${count}`]: ours = Number.NaN, [`peer ${count}`]: peer = Number.NaN } = row.medians
+      rows.push({ case: `${name}, ${count.toLocaleString("en")} clients`, unit: "ns", medians: { ours, peer } })
+    }
+  }
+  await scaling("authenticate", ({ bridge, keys }) => each((i) => bridge.authenticate(keys[i % keys.length] ?? "")))
+  await scaling("class of a tool", ({ bridge }) => each(() => bridge.categoryOf("app0__small")))
+  for (const { bridge, session } of started) {
+    session.disconnect()
+    await bridge.close()
   }
 }
 

@@ -139,6 +139,7 @@ export const WelcomeFrame = Schema.Struct({
   /** `{ maxFrameBytes }`: the largest frame that the bridge reads. Comes with `features`. */
   limits: Schema.optionalKey(Schema.Unknown)
 })
+export type WelcomeFrame = typeof WelcomeFrame.Type
 
 /** The largest frame that a received `limits` field allows, in bytes. */
 export const frameLimit = (limits: unknown): number | undefined =>
@@ -165,6 +166,8 @@ export const CallFrame = Schema.Struct({
   name: nonEmptyText("call.name must be a non-empty string"),
   args: Schema.optionalKey(Schema.Unknown)
 })
+
+export type CallFrame = typeof CallFrame.Type
 
 /** Why nobody waits for a call any more. */
 export type CancelReason = "aborted" | "timeout" | "revoked"

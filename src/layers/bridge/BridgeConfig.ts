@@ -4,12 +4,12 @@ import { NAMESPACE_PATTERN } from "../../domain/bridge/ToolName.ts"
 /** The longest delay that the platform's timers take, in milliseconds. */
 const MAX_TIMER_MILLIS = 2_147_483_647
 
-const integer = (minimum: number, maximum: number, fallback: number) =>
-  Schema.Int.check(
-    Schema.isBetween({ minimum, maximum }, { message: `must be an integer from ${minimum} to ${maximum}` })
-  )
-    .annotate({ message: `must be an integer from ${minimum} to ${maximum}` })
+const integer = (minimum: number, maximum: number, fallback: number) => {
+  const message = `must be an integer from ${minimum} to ${maximum}`
+  return Schema.Number.annotate({ message })
+    .check(Schema.isInt({ message }), Schema.isBetween({ minimum, maximum }, { message }))
     .pipe(Schema.withDecodingDefault(Effect.succeed(fallback)))
+}
 
 /** An application that the configuration admits. Its key may be any text. */
 export const StaticClient = Schema.Struct({
@@ -87,10 +87,13 @@ const commaSeparated = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== "")
 
-/** `NAMESPACE=KEY`, as the command line and the environment spell a static client. */
+/**
+ * `NAMESPACE=KEY`, as the command line and the environment spell a static client. Text
+ * without `=` is taken for a key whose namespace is missing, so that no message quotes it.
+ */
 export const parseStaticClient = (text: string): { readonly namespace: string; readonly key: string } => {
   const at = text.indexOf("=")
-  return at < 0 ? { namespace: text, key: "" } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
+  return at < 0 ? { namespace: "", key: text } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
 }
 
 /**

@@ -9,7 +9,12 @@ import {
   Overloaded,
   SessionGone
 } from "../../domain/bridge/BridgeError.ts"
-import { type CallResultFrame, type CancelReason, encodeServerFrame, toCallErrorCode } from "../../domain/bridge/Frame.ts"
+import {
+  type CallResultFrame,
+  type CancelReason,
+  encodeServerFrame,
+  toCallErrorCode
+} from "../../domain/bridge/Frame.ts"
 import type { Namespace, PublicName, RawName } from "../../domain/bridge/ToolName.ts"
 import * as Deadlines from "../internal/deadlines.ts"
 import { traced } from "../internal/tracing.ts"

@@ -2,6 +2,9 @@ import type { Socket } from "node:net"
 import type { WebSocket } from "ws"
 import type { Connection, ConnectionHandlers } from "./Connection.ts"
 
+/** What may still arrive while a connection that sent too much is being closed. */
+const EARLY_GRACE_BYTES = 256 * 1024
+
 /**
  * A connection over a WebSocket.
  *
@@ -35,8 +38,9 @@ export const makeWebSocketConnection = (
     early += chunk.length
     // The hello may have been in this very chunk, and more behind it.
     if (admitted || early <= options.maxHelloBytes) return
-    socket.off("data", countEarly)
     handlers?.onTooLarge()
+    // The close is on its way; who goes on sending does not wait for it.
+    if (early > options.maxHelloBytes + EARLY_GRACE_BYTES) webSocket.terminate()
   }
   socket.on("data", countEarly)
 

@@ -81,6 +81,17 @@ describe("AdminTools", () => {
     }).pipe(Effect.provide(bridge()))
   )
 
+  it.effect("does not welcome a newcomer whose key is revoked while the incumbent is asked", () =>
+    Effect.gen(function* () {
+      yield* call("register_client", { namespace: "shop", key: key("a") })
+      yield* hello(key("a"))
+      const newcomer = yield* hello(key("a"))
+      yield* call("revoke_client", { namespace: "shop" })
+      assert.deepStrictEqual(newcomer.frames(), [{ type: "error", code: "auth_failed", message: "key rejected" }])
+      assert.strictEqual(newcomer.ended(), 1008)
+    }).pipe(Effect.provide(bridge()))
+  )
+
   it.effect.each([
     ["register_client", {}, NAMESPACE],
     ["register_client", null, NAMESPACE],

@@ -1,6 +1,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, FileSystem, Layer, Option, Path } from "effect"
+import { TestClock } from "effect/testing"
 import { BridgeConfig, type BridgeOptionsInput, Namespace, Roster } from "../../../src/index.ts"
 import { ClientKey, generateClientKey } from "../../../src/protocol.ts"
 import { temporaryFolder } from "../../support/temporaryFolder.ts"
@@ -47,13 +48,13 @@ describe("Roster", () => {
       const { file, folder, fs, mode } = yield* inFolder
       const roster = yield* open(folder)
       assert.deepStrictEqual(yield* roster.register(shop, key("a")), { displaced: false, invalidated: [] })
+      assert.strictEqual(yield* mode, 0o600)
       const again = yield* open(folder)
       for (const opened of [roster, again]) {
         assert.deepStrictEqual(yield* opened.authenticate(key("a")), Option.some(shop))
         assert.deepStrictEqual(yield* opened.authenticate(key("b")), Option.none())
         assert.deepStrictEqual(yield* opened.clients, [{ namespace: shop, isStatic: false }])
       }
-      assert.strictEqual(yield* mode, 0o600)
       assert.strictEqual(
         yield* fs.readFileString(file),
         `[\n  {\n    "namespace": "shop",\n    "key": "${key("a")}"\n  }\n]\n`
@@ -73,6 +74,19 @@ describe("Roster", () => {
       assert.deepStrictEqual(yield* roster.revoke(shop), { displaced: true, invalidated: [shop] })
       assert.deepStrictEqual(yield* roster.revoke(shop), { displaced: false, invalidated: [] })
       assert.deepStrictEqual(yield* roster.authenticate(key("b")), Option.none())
+    })
+  )
+
+  it.effect("writes nothing when nothing changes", () =>
+    Effect.gen(function* () {
+      const { file, folder, fs } = yield* inFolder
+      const roster = yield* open(folder)
+      yield* roster.register(shop, key("a"))
+      const version = Effect.map(fs.stat(file), ({ ino, mtime }) => [ino, mtime])
+      const before = yield* version
+      yield* roster.register(shop, key("a"))
+      yield* roster.revoke(Namespace.make("nobody"))
+      assert.deepStrictEqual(yield* version, before)
     })
   )
 
@@ -214,6 +228,25 @@ describe("Roster", () => {
       yield* fs.chmod(file, 0o644)
       yield* open(folder)
       assert.strictEqual(yield* mode, 0o600)
+    })
+  )
+
+  it.effect("removes what killed writers left, but nothing that a live one may be writing or that is not its own", () =>
+    Effect.gen(function* () {
+      const { folder, fs } = yield* inFolder
+      const leftover = `.${FILE}.01234567-89ab-4def-8123-456789abcdef.tmp`
+      const foreign = [`.${FILE}.notes.tmp`, `${leftover}.bak`, "01234567-89ab-4def-8123-456789abcdef.tmp"]
+      for (const name of [leftover, ...foreign]) {
+        yield* fs.writeFileString(`${folder}/${name}`, entry("a"))
+        // The test's clock starts there.
+        yield* fs.utimes(`${folder}/${name}`, 0, 0)
+      }
+      yield* TestClock.adjust("1 minute")
+      yield* open(folder)
+      assert.sameMembers(yield* fs.readDirectory(folder), [leftover, ...foreign])
+      yield* TestClock.adjust("1 second")
+      yield* open(folder)
+      assert.sameMembers(yield* fs.readDirectory(folder), foreign)
     })
   )
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Context, Effect, Exit, Fiber, Layer, Metric, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { BridgeServer, CallDispatcher, MemoryHost } from "../../../src/index.ts"
 import { connect, dial, hello, listed, memoryBridge, registerReads, tool } from "../../support/memoryBridge.ts"
@@ -295,6 +295,39 @@ describe("the end of the bridge", () => {
       assert.deepStrictEqual(yield* within(listed), [])
       assert.strictEqual(yield* within(CallDispatcher.use((dispatcher) => dispatcher.inFlight)), 0)
       for (const { fiber } of [demo, shop, pending]) assert.isDefined(fiber.pollUnsafe())
+    })
+  )
+
+  it.effect("leaves no fiber behind, of sessions that ended by themselves and of the bridge", () =>
+    Effect.gen(function* () {
+      let running = 0
+      const counting = Layer.succeed(Metric.FiberRuntimeMetrics, {
+        recordFiberStart: () => {
+          running++
+        },
+        recordFiberEnd: () => {
+          running--
+        }
+      })
+      const scope = yield* Scope.make()
+      const context = yield* Layer.buildWithScope(memoryBridge(), scope).pipe(Effect.provide(counting))
+      const within = Effect.provideContext(
+        Context.add(context, Metric.FiberRuntimeMetrics, yield* Effect.provide(Metric.FiberRuntimeMetrics, counting))
+      )
+      const idle = running
+      for (let i = 0; i < 100; i++) {
+        const demo = yield* within(connect("demo"))
+        registerReads(demo, "read")
+        yield* within(start("demo__read"))
+        yield* within(hello("wrong"))
+        demo.close()
+      }
+      yield* TestClock.adjust("1 minute")
+      assert.isAbove(idle, 0)
+      assert.strictEqual(running, idle)
+      yield* within(connect("demo"))
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(running, 0)
     })
   )
 })
