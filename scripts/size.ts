@@ -36,7 +36,11 @@ const measure = async (program: string, external: InputOptions["external"] = [])
     platform: "browser",
     external,
     plugins: [
-      { name: "entry", resolveId: (id) => (id === "entry" ? id : null), load: (id) => (id === "entry" ? program : null) }
+      {
+        name: "entry",
+        resolveId: (id) => (id === "entry" ? id : null),
+        load: (id) => (id === "entry" ? program : null)
+      }
     ]
   })
   const { output } = await bundle.generate({ format: "esm", minify: true })

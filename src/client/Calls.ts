@@ -1,10 +1,10 @@
 import type { CallFrame } from "../domain/bridge/Frame.ts"
 import { describeThrown, encodeAnswer, failed, type Outcome } from "./answer.ts"
-import type { AbortReason, DeclaredTool } from "./DeclaredTool.ts"
+import type { AbortReason, DeclaredTool, RunningCall } from "./DeclaredTool.ts"
 import type { Line } from "./Registrations.ts"
 
-interface RunningCall {
-  abort: ((reason: AbortReason) => void) | undefined
+interface Entry {
+  running: RunningCall | undefined
 }
 
 /**
@@ -25,13 +25,13 @@ export interface Calls {
 
 /** No calls yet. `lookup` finds the tool of a raw name. */
 export const makeCalls = (lookup: (name: string) => DeclaredTool | undefined): Calls => {
-  const running = new Map<string, RunningCall>()
+  const running = new Map<string, Entry>()
 
   const cancel: Calls["cancel"] = (callId, reason) => {
     const call = running.get(callId)
     if (call === undefined) return
     running.delete(callId)
-    call.abort?.(reason)
+    call.running?.abort(reason)
   }
 
   return {
@@ -41,7 +41,7 @@ export const makeCalls = (lookup: (name: string) => DeclaredTool | undefined): C
       for (const callId of Array.from(running.keys())) cancel(callId, "disconnected")
     },
     start: ({ args, callId, name }, { maxFrameBytes, send }) => {
-      const call: RunningCall = { abort: undefined }
+      const call: Entry = { running: undefined }
       // On the books before it starts: a handler may answer before `start` returns.
       running.set(callId, call)
       const done = (outcome: Outcome) => {
@@ -52,7 +52,7 @@ export const makeCalls = (lookup: (name: string) => DeclaredTool | undefined): C
       const tool = lookup(name)
       if (tool === undefined) return done(failed("unknown_tool", `no frontend tool named "${name}" is registered`))
       try {
-        call.abort = tool.start(args, { callId, name }, done)
+        call.running = tool.start(args, { callId, name }, done)
       } catch (error) {
         done(failed("internal", describeThrown(error)))
       }

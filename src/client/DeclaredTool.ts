@@ -12,20 +12,19 @@ export interface CallInfo {
   readonly name: string
 }
 
+/** A call that has begun. */
+export interface RunningCall {
+  /** Tells the handler that nobody waits any more. */
+  abort(reason: AbortReason): void
+}
+
 /**
- * A tool as the client runs it.
- *
- * `start` begins a call and returns at once; `done` is called when it ended, and calls
- * after the first are ignored. What it returns tells the handler that nobody waits any
- * more.
+ * A tool as the client runs it. `start` begins a call and returns at once; `done` is
+ * called when it ended, and calls after the first are ignored.
  */
 export interface DeclaredTool {
   readonly spec: RemoteTool
-  readonly start: (
-    args: unknown,
-    call: CallInfo,
-    done: (outcome: Outcome) => void
-  ) => ((reason: AbortReason) => void) | undefined
+  readonly start: (args: unknown, call: CallInfo, done: (outcome: Outcome) => void) => RunningCall
 }
 
 /** The bridge, or the client on its behalf, did not take a batch of tools. */

@@ -120,7 +120,7 @@ export const declared = <R>(
       start: (args, call, done) => {
         const fiber = fork(Effect.suspend(() => tool.handle(args, call)))
         fiber.addObserver((exit) => done(outcomeOf(exit)))
-        return () => fiber.interruptUnsafe()
+        return { abort: () => fiber.interruptUnsafe() }
       }
     }))
   )

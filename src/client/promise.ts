@@ -3,7 +3,14 @@ import { Effect, type Fiber, Redacted, Result } from "effect"
 import type { RemoteTool } from "../domain/bridge/RemoteTool.ts"
 import { makeCore } from "./ClientCore.ts"
 import type { ClientState, ConnectionState } from "./ClientState.ts"
-import { type AbortReason, type CallInfo, checkTool, type DeclaredTool, type ToolsRefused } from "./DeclaredTool.ts"
+import {
+  type AbortReason,
+  type CallInfo,
+  checkTool,
+  type DeclaredTool,
+  type RunningCall,
+  type ToolsRefused
+} from "./DeclaredTool.ts"
 import { FrontendToolsError, thrownOutcome } from "./FrontendToolsError.ts"
 import { type Platform, thisPlatform } from "./loopback.ts"
 import type { BatchListener } from "./Registrations.ts"
@@ -106,37 +113,41 @@ const aborted: Readonly<Record<AbortReason, string>> = {
   disconnected: "the connection to the bridge ended"
 }
 
-/** The signal is made when it is asked for: most handlers never do. */
-const makeCall = ({ callId, name }: CallInfo) => {
-  let controller: AbortController | undefined
-  let reason: DOMException | undefined
-  const context: CallContext = {
-    callId,
-    name,
-    get signal() {
-      controller ??= new AbortController()
-      if (reason !== undefined) controller.abort(reason)
-      return controller.signal
-    }
+/** One call: what its handler gets, and what ends it. The signal is made when it is asked for: most never are. */
+class Call implements CallContext, RunningCall {
+  readonly callId: string
+  readonly name: string
+  #controller: AbortController | undefined
+  #reason: DOMException | undefined
+
+  constructor({ callId, name }: CallInfo) {
+    this.callId = callId
+    this.name = name
   }
-  const abort = (why: AbortReason) => {
-    reason = new DOMException(aborted[why], why === "timeout" ? "TimeoutError" : "AbortError")
-    controller?.abort(reason)
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#reason !== undefined) this.#controller.abort(this.#reason)
+    return this.#controller.signal
   }
-  return { context, abort }
+
+  abort(why: AbortReason): void {
+    this.#reason = new DOMException(aborted[why], why === "timeout" ? "TimeoutError" : "AbortError")
+    this.#controller?.abort(this.#reason)
+  }
 }
 
 const declared = (tool: FrontendTool, spec: RemoteTool): DeclaredTool => ({
   spec,
   start: (args, info, done) => {
-    const { abort, context } = makeCall(info)
+    const call = new Call(info)
     const fail = (thrown: unknown) => done(thrownOutcome(thrown))
     try {
-      Promise.resolve(tool.execute(args, context)).then((result) => done({ ok: true, result }), fail)
+      Promise.resolve(tool.execute(args, call)).then((result) => done({ ok: true, result }), fail)
     } catch (thrown) {
       fail(thrown)
     }
-    return abort
+    return call
   }
 })
 
