@@ -2,6 +2,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
+import { backendCommand } from "./backend.ts"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
 import { explainConfig, explainInvocation, toLine } from "./complaint.ts"
 import { keyCommand } from "./key.ts"
@@ -13,7 +14,7 @@ const NAME = "effect-frontend-tools"
 
 const root = Command.make(NAME).pipe(
   Command.withDescription("Let a model use the tools that live inside running applications"),
-  Command.withSubcommands([mcpCommand, serveCommand, keyCommand])
+  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, backendCommand])
 )
 
 // Standard output belongs to what a command prints, and with `mcp` to the protocol.

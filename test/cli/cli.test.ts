@@ -170,7 +170,7 @@ describe("effect-frontend-tools", () => {
     fails(
       "a static client without a namespace",
       ["serve", "--port", "0", "--static-client", "=secret"],
-      /staticClients.*must match/
+      /frontend-tools namespace "" must match/
     )
     fails(
       "static clients that collide",
@@ -185,7 +185,9 @@ describe("effect-frontend-tools", () => {
         writeFileSync(`${folder}/frontend-tools-clients.json`, "{")
         const { code, stderr } = yield* cli(["serve", "--port", "0", "--state-dir", folder])
         assert.isAbove(code ?? 0, 0)
-        assert.deepStrictEqual(lines(stderr), ["effect-frontend-tools: frontend-tools client roster is not valid JSON"])
+        assert.deepStrictEqual(lines(stderr), [
+          "effect-frontend-tools: frontend-tools client roster is not valid JSON: SyntaxError at position 1 (line 1 column 2)"
+        ])
       })
     )
 

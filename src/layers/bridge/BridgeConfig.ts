@@ -1,5 +1,4 @@
 import { Config, Context, Effect, Layer, Option, Redacted, Schema, SchemaIssue } from "effect"
-import { NAMESPACE_PATTERN } from "../../domain/bridge/ToolName.ts"
 
 /** The longest delay that the platform's timers take, in milliseconds. */
 const MAX_TIMER_MILLIS = 2_147_483_647
@@ -13,10 +12,9 @@ const integer = (minimum: number, maximum: number, fallback: number) => {
 
 /** An application that the configuration admits. Its key may be any text. */
 export const StaticClient = Schema.Struct({
-  namespace: Schema.String.check(
-    Schema.isPattern(NAMESPACE_PATTERN, { message: `must match ${NAMESPACE_PATTERN.source}` })
-  ),
-  key: Schema.RedactedFromValue(Schema.String)
+  /** Held to the pattern of a namespace where the roster is built, as those of its file are. */
+  namespace: Schema.String.pipe(Schema.annotateKey({ messageMissingKey: "is missing" })),
+  key: Schema.RedactedFromValue(Schema.String).pipe(Schema.annotateKey({ messageMissingKey: "is missing" }))
 })
 export type StaticClient = typeof StaticClient.Type
 

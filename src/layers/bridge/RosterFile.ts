@@ -68,8 +68,9 @@ const decode = Effect.fnUntraced(function* (text: string) {
   const malformed = (message: string) => new RosterMalformed({ message: `frontend-tools client roster ${message}` })
   const parsed = yield* Effect.try({
     try: (): unknown => JSON.parse(text),
-    // The engine's message may quote the text, and with it a key.
-    catch: () => malformed("is not valid JSON")
+    // The engine's message may quote the text, and with it a key: only the place is passed on.
+    catch: (error) =>
+      malformed(`is not valid JSON: SyntaxError${/ at position \d+[^"]*$/.exec(String(error))?.[0] ?? ""}`)
   })
   if (!Array.isArray(parsed)) return yield* malformed("must be a JSON array")
   const records: Array<RosterRecord> = []

@@ -116,7 +116,12 @@ describe("Roster", () => {
   )
 
   it.effect.each([
-    ["{", {}, "frontend-tools client roster is not valid JSON"],
+    ["{", {}, "frontend-tools client roster is not valid JSON: SyntaxError at position 1 (line 1 column 2)"],
+    [
+      "[]",
+      { staticClients: [{ namespace: "a b", key: "1" }] },
+      'frontend-tools namespace "a b" must match ^[A-Za-z0-9_-]{1,32}$'
+    ],
     ["{}", {}, "frontend-tools client roster must be a JSON array"],
     ["[1]", {}, "frontend-tools client roster entry #0 must be an object"],
     ['[{"namespace":"a"}]', {}, "frontend-tools client roster entry #0 must carry string { namespace, key }"],
