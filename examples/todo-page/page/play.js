@@ -38,7 +38,7 @@ export const play = ({ client, key, namespace, tools }) => {
   const answered = (outcome) => {
     answer.hidden = false
     answer.dataset.outcome = outcome.ok ? "ok" : "failed"
-    answer.textContent = outcome.ok ? JSON.stringify(outcome.result, null, 2) : outcome.message
+    answer.textContent = outcome.ok ? JSON.stringify(outcome.result) : outcome.message
   }
 
   client.onStateChange((status, { reason }) => {
