@@ -5,7 +5,7 @@ import { type Calls, makeCalls } from "./Calls.ts"
 import { type ClientState, type ConnectionState, initialState } from "./ClientState.ts"
 import type { ToolsRefused } from "./DeclaredTool.ts"
 import { type LinkEnd, makeLink } from "./Link.ts"
-import { diagnose, type Platform } from "./loopback.ts"
+import { type Diagnosis, diagnose, type Platform } from "./loopback.ts"
 import { makeRegistrations, type Registrations } from "./Registrations.ts"
 import type { WebSocketConstructor } from "./WebSocketLike.ts"
 
@@ -37,6 +37,9 @@ const DIAGNOSE_EVERY = 5
 const isHopeless = ({ reason }: LinkEnd) =>
   reason === "bad_url" || reason === "no_websocket" || reason === "protocol_mismatch"
 
+/** Starts a fiber with a clock and a source of random numbers. */
+export type Fork = (effect: Effect.Effect<void>) => Fiber.Fiber<void>
+
 /**
  * The client without an API: its state, what it registers, the calls it runs, and the
  * loop that keeps it connected. The Effect and the Promise API are two faces of it.
@@ -49,24 +52,27 @@ export interface ClientCore {
   readonly onState: (listener: (state: ClientState) => void) => () => void
   /** Hears of every tool that the bridge refuses. Returns what ends that. */
   readonly onRefused: (listener: (refusal: ToolsRefused) => void) => () => void
+  /** Tells them of a refusal that was made here. */
+  readonly refused: (refusal: ToolsRefused) => void
   /**
    * Connects, and connects again after every drop, until there is no use in it; the
-   * state says why. Interrupting it closes the connection.
+   * state says why. Ends the wait before the next attempt where it is on it already.
    */
-  readonly run: Effect.Effect<void>
-  /** Ends the wait before the next attempt. */
-  readonly wake: () => void
-  /** The client is over: whoever waits for the bridge hears that. */
-  readonly stopped: () => void
+  readonly start: () => void
+  /** Closes the connection for good: whoever waits for the bridge hears that. */
+  readonly stop: () => void
 }
 
-export const makeCore = (options: CoreOptions): ClientCore => {
+export const makeCore = (options: CoreOptions, fork: Fork): ClientCore => {
   const stateListeners = makeListeners<ClientState>()
   const refusalListeners = makeListeners<ToolsRefused>()
   const registrations = makeRegistrations(refusalListeners.notify)
   const calls = makeCalls(registrations.lookup)
   let state = initialState
+  let active = false
+  let running: Fiber.Fiber<void> | undefined
   let sleeping: Fiber.Fiber<void> | undefined
+  let stopped = false
 
   const setState = (status: ConnectionState, change: Partial<ClientState> = {}) => {
     const { namespace } = state
@@ -74,8 +80,15 @@ export const makeCore = (options: CoreOptions): ClientCore => {
     stateListeners.notify(state)
   }
 
-  /** Waits for the next attempt, or until `wake`. */
-  const pause = (fork: Fork, millis: number) =>
+  /** The loop is over: whoever hears of it may start another at once. */
+  const giveUp = (status: ConnectionState, why: Diagnosis) => {
+    active = false
+    registrations.givenUp()
+    setState(status, why)
+  }
+
+  /** Waits for the next attempt, or until `start` is called again. */
+  const pause = (millis: number) =>
     Effect.callback<void>((done) => {
       const own = fork(Effect.sleep(millis))
       sleeping = own
@@ -84,76 +97,67 @@ export const makeCore = (options: CoreOptions): ClientCore => {
     })
 
   /** One link, and what the client does with it. */
-  const session = (fork: Fork) =>
-    Effect.suspend(() => {
-      let live = false
-      const line = { send: (text: string) => link.send(text), maxFrameBytes: DEFAULT_MAX_FRAME_BYTES }
-      const link = makeLink(options, {
-        onWelcome: ({ limits, namespace }) => {
-          live = true
-          watch.interruptUnsafe()
-          line.maxFrameBytes = frameLimit(limits) ?? DEFAULT_MAX_FRAME_BYTES
-          registrations.opened(line)
-          setState("connected", { namespace })
-        },
-        onRegistered: registrations.onRegistered,
-        onUnregistered: registrations.onUnregistered,
-        onCall: (call) => calls.start(call, line),
-        onCancel: calls.cancel,
-        onError: registrations.onError
-      })
-      const watch = fork(
-        Effect.andThen(
-          Effect.sleep(HANDSHAKE_MILLIS),
-          Effect.sync(() => link.end("handshake_timeout", "the bridge took the connection and sent no welcome"))
-        )
-      )
-      return Effect.onExit(link.run, () =>
-        Effect.sync(() => {
-          watch.interruptUnsafe()
-          if (!live) return
-          registrations.closed()
-          calls.abandon()
-        })
-      )
+  const session = Effect.suspend(() => {
+    let live = false
+    const line = { send: (text: string) => link.send(text), maxFrameBytes: DEFAULT_MAX_FRAME_BYTES }
+    const link = makeLink(options, {
+      onWelcome: ({ limits, namespace }) => {
+        live = true
+        watch.interruptUnsafe()
+        line.maxFrameBytes = frameLimit(limits) ?? DEFAULT_MAX_FRAME_BYTES
+        registrations.opened(line)
+        setState("connected", { namespace })
+      },
+      onRegistered: registrations.onRegistered,
+      onUnregistered: registrations.onUnregistered,
+      onCall: (call) => calls.start(call, line),
+      onCancel: calls.cancel,
+      onError: registrations.onError
     })
+    const watch = fork(
+      Effect.andThen(
+        Effect.sleep(HANDSHAKE_MILLIS),
+        Effect.sync(() => link.end("handshake_timeout", "the bridge took the connection and sent no welcome"))
+      )
+    )
+    return Effect.onExit(link.run, () =>
+      Effect.sync(() => {
+        watch.interruptUnsafe()
+        if (!live) return
+        registrations.closed()
+        calls.abandon()
+      })
+    )
+  })
 
-  /** The end of a link in words, with a diagnosis where the socket did not even open. */
-  const explain = ({ message, reason, stage }: LinkEnd, failures: number) => {
-    if (stage !== "opening" || reason !== "unreachable") return Effect.succeed({ reason, message })
-    return failures % DIAGNOSE_EVERY === 0
-      ? Effect.promise(() => diagnose(options.url, options.platform))
-      : Effect.succeed({ reason: state.reason, message: state.message })
-  }
-
-  const loop = Effect.fnUntraced(function* (fork: Fork) {
+  const loop = Effect.gen(function* () {
     let hadSession = false
     let failures = 0
-    setState("connecting")
+    let diagnosis: Diagnosis | undefined
     while (true) {
-      const end = yield* session(fork)
+      const end = yield* session
       const refused = end.reason === "auth_failed" || end.reason === "protocol_mismatch"
+      let why: Diagnosis = { reason: end.reason, message: end.message }
       if (end.stage === "session") {
         hadSession = true
         failures = 0
-        setState("disconnected", { reason: end.reason, message: end.message })
+        diagnosis = undefined
+      } else if (end.stage === "opening" && end.reason === "unreachable") {
+        if (diagnosis === undefined || failures % DIAGNOSE_EVERY === 0) {
+          diagnosis = yield* Effect.promise(() => diagnose(options.url, options.platform))
+        }
+        why = diagnosis
       }
-      const { message, reason } = yield* explain(end, failures)
-      const why = { message, reason }
-      if (
-        isHopeless(end) ||
-        !(hadSession ? options.reconnect : options.retryFirst) ||
-        (refused && !options.authRetry)
-      ) {
-        // What ended a session has been told already.
-        if (refused && (hadSession || options.retryFirst)) setState("refused", why)
-        else if (end.stage !== "session") setState("disconnected", why)
-        return registrations.givenUp()
+      const again = hadSession ? options.reconnect : options.retryFirst
+      if (isHopeless(end) || !again || (refused && !options.authRetry)) {
+        // Who asked for one attempt gets its outcome, not a state to wait in.
+        return giveUp(refused && again ? "refused" : "disconnected", why)
       }
+      if (end.stage === "session") setState("disconnected", why)
       const patient = refused || end.busy === true
       const retryInMillis = delayMillis(patient ? Math.max(failures, PATIENT_ATTEMPT) : failures, yield* Random.next)
       setState(refused ? "refused" : hadSession ? "reconnecting" : "connecting", { ...why, retryInMillis })
-      yield* pause(fork, retryInMillis)
+      yield* pause(retryInMillis)
       failures++
     }
   })
@@ -164,21 +168,43 @@ export const makeCore = (options: CoreOptions): ClientCore => {
     state: () => state,
     onState: stateListeners.subscribe,
     onRefused: refusalListeners.subscribe,
-    run: Effect.withFiber((fiber) => loop(Effect.runForkWith(fiber.context))),
-    wake: () => sleeping?.interruptUnsafe(),
-    stopped: () => {
+    refused: refusalListeners.notify,
+    start: () => {
+      if (stopped) return
+      if (active) return sleeping?.interruptUnsafe()
+      active = true
+      setState("connecting")
+      const fiber = fork(loop)
+      // It may be over by now, and so may the client, if a listener so decided.
+      if (stopped) fiber.interruptUnsafe()
+      else if (fiber.pollUnsafe() === undefined) running = fiber
+    },
+    stop: () => {
+      if (stopped) return
+      stopped = true
+      running?.interruptUnsafe()
+      registrations.stopped()
       setState("disconnected", { reason: "stopped", message: "the client was disconnected" })
-      registrations.givenUp()
     }
   }
 }
 
-/** Starts a fiber with the clock and the services of the loop. */
-type Fork = (effect: Effect.Effect<void>) => Fiber.Fiber<void>
-
 /** Listeners of the application, whose faults are not the client's. */
 const makeListeners = <A>() => {
   const listeners = new Set<(value: A) => void>()
+  const news: Array<A> = []
+  let telling = false
+
+  const tell = (listener: (value: A) => void, value: A) => {
+    try {
+      listener(value)
+    } catch (error) {
+      // Where the platform shows errors that nobody caught; it does not end the program.
+      const { reportError }: Partial<typeof globalThis> = globalThis
+      reportError?.(error)
+    }
+  }
+
   return {
     subscribe: (listener: (value: A) => void) => {
       // One of its own: a function that was passed twice is called twice, and removed once.
@@ -189,15 +215,14 @@ const makeListeners = <A>() => {
       }
     },
     notify: (value: A) => {
-      for (const listener of Array.from(listeners)) {
-        try {
-          listener(value)
-        } catch (error) {
-          // Where the platform shows errors that nobody caught; it does not end the program.
-          const { reportError }: Partial<typeof globalThis> = globalThis
-          reportError?.(error)
-        }
+      news.push(value)
+      // What a listener brings about waits until all have heard of what came before.
+      if (telling) return
+      telling = true
+      for (let next = news.shift(); next !== undefined; next = news.shift()) {
+        for (const listener of Array.from(listeners)) tell(listener, next)
       }
+      telling = false
     }
   }
 }

@@ -1,6 +1,6 @@
-import { Option, Result, Schema, SchemaIssue } from "effect"
+import { Result, Schema, SchemaIssue } from "effect"
 import { RemoteTool } from "../domain/bridge/RemoteTool.ts"
-import type { Outcome } from "./answer.ts"
+import { describeThrown, type Outcome } from "./answer.ts"
 
 /** Why nobody waits for a call any more: the bridge said so, or the connection is gone. */
 export type AbortReason = "aborted" | "timeout" | "revoked" | "disconnected"
@@ -18,12 +18,19 @@ export interface RunningCall {
   abort(reason: AbortReason): void
 }
 
+/** A tool as the bridge gets it. */
+export interface WireTool {
+  /** The tool's raw name. */
+  readonly name: string
+  /** The tool as JSON, as it was when it was declared. */
+  readonly text: string
+}
+
 /**
  * A tool as the client runs it. `start` begins a call and returns at once; `done` is
  * called when it ended, and calls after the first are ignored.
  */
-export interface DeclaredTool {
-  readonly spec: RemoteTool
+export interface DeclaredTool extends WireTool {
   readonly start: (args: unknown, call: CallInfo, done: (outcome: Outcome) => void) => RunningCall
 }
 
@@ -45,20 +52,23 @@ const show = (name: unknown): string => (typeof name === "string" ? JSON.stringi
  * Checks a tool as the bridge would, so that a fault shows where it was made. Extra
  * fields are kept: a newer bridge may know them.
  */
-export const checkTool = (input: object): Result.Result<RemoteTool, ToolsRefused> => {
+export const checkTool = (input: object): Result.Result<WireTool, ToolsRefused> => {
   const name: unknown = "name" in input ? input.name : undefined
+  const refused = (subject: string, fault: string) =>
+    new ToolsRefused({
+      code: "invalid_tool",
+      message: `${subject} ${show(name)} ${fault}`,
+      names: typeof name === "string" ? [name] : []
+    })
   // An option that is spelled out as undefined is as good as absent, and so it is on the wire.
   const spec = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
-  return decodeTool(spec).pipe(
-    Result.map((tool) => ({ ...spec, ...tool })),
-    Result.mapError((error) => {
-      const [first] = issuesOf(error.issue).issues
-      const subject = first?.path?.[0] === "name" ? "tool name" : "tool"
-      return new ToolsRefused({
-        code: "invalid_tool",
-        message: `${subject} ${show(name)} ${first?.message ?? "is malformed"}`,
-        names: Option.toArray(Option.liftPredicate(name, (value) => typeof value === "string"))
-      })
-    })
-  )
+  const decoded = decodeTool(spec)
+  if (Result.isFailure(decoded)) {
+    const [first] = issuesOf(decoded.failure.issue).issues
+    return Result.fail(refused(first?.path?.[0] === "name" ? "tool name" : "tool", first?.message ?? "is malformed"))
+  }
+  return Result.try({
+    try: () => ({ name: decoded.success.name, text: JSON.stringify(spec) }),
+    catch: (error) => refused("tool", `cannot be carried as JSON: ${describeThrown(error)}`)
+  })
 }

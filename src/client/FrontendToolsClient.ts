@@ -3,6 +3,7 @@ import { makeCore } from "./ClientCore.ts"
 import type { ClientState } from "./ClientState.ts"
 import type { ToolsRefused } from "./DeclaredTool.ts"
 import { type Platform, thisPlatform } from "./loopback.ts"
+import type { DropReason } from "./Registrations.ts"
 import * as Tool from "./Tool.ts"
 import type { WebSocketConstructor } from "./WebSocketLike.ts"
 
@@ -39,14 +40,14 @@ export class FrontendToolsClient extends Context.Service<
   FrontendToolsClient,
   {
     readonly state: Effect.Effect<ClientState>
-    /** The state now and every one to come. */
+    /** The state now and every one to come, to that of the client's end. */
     readonly states: Stream.Stream<ClientState>
     /** Waits until the client is connected. */
     readonly connected: Effect.Effect<ClientState>
     /**
      * Keeps tools registered until the scope closes, and returns at once. A name that
      * was registered in the same scope is replaced; one of another scope refuses the
-     * batch.
+     * batch. Calls that run when the scope closes are interrupted.
      */
     readonly register: <R = never>(
       ...tools: ReadonlyArray<Tool.Tool<R>>
@@ -60,27 +61,19 @@ export class FrontendToolsClient extends Context.Service<
   }
 >()("effect-frontend-tools/client/FrontendToolsClient") {
   static readonly make = Effect.fnUntraced(function* (options: ClientOptions) {
-    const core = makeCore({
-      url: options.url,
-      key: Redacted.isRedacted(options.key) ? options.key : Redacted.make(options.key),
-      socket: options.socket,
-      reconnect: true,
-      retryFirst: true,
-      authRetry: options.authRetry ?? true,
-      platform: options.platform ?? thisPlatform()
-    })
-    const scope = yield* Effect.scope
-    const run = Effect.runForkWith(yield* Effect.context())
-    let loop: Fiber.Fiber<void> | undefined
-    const start = () => {
-      loop = Fiber.runIn(run(core.run), scope)
-    }
-    yield* Effect.addFinalizer(() =>
-      Effect.suspend(() => (loop === undefined ? Effect.void : Fiber.interrupt(loop))).pipe(
-        Effect.andThen(Effect.sync(core.stopped))
-      )
+    const core = makeCore(
+      {
+        url: options.url,
+        key: Redacted.isRedacted(options.key) ? options.key : Redacted.make(options.key),
+        socket: options.socket,
+        reconnect: true,
+        retryFirst: true,
+        authRetry: options.authRetry ?? true,
+        platform: options.platform ?? thisPlatform()
+      },
+      Effect.runForkWith(yield* Effect.context())
     )
-    start()
+    yield* Effect.acquireRelease(Effect.sync(core.start), () => Effect.sync(core.stop))
 
     const follow = <A>(subscribe: (listener: (value: A) => void) => () => void, first: () => ReadonlyArray<A>) =>
       Stream.callback<A>(
@@ -98,8 +91,8 @@ export class FrontendToolsClient extends Context.Service<
 
     const register = Effect.fnUntraced(function* <R>(...tools: ReadonlyArray<Tool.Tool<R>>) {
       const owner = yield* Effect.scope
-      const fork = Effect.runForkWith(yield* Effect.context<R>())
-      const batch = yield* Effect.forEach(tools, (tool) => Tool.declared(tool, fork))
+      const run = Effect.runForkWith(yield* Effect.context<R>())
+      const batch = yield* Effect.forEach(tools, (tool) => Tool.declared(tool, (call) => Fiber.runIn(run(call), owner)))
       let settled = Deferred.makeUnsafe<ReadonlyArray<string>, ToolsRefused>()
       const settle = (outcome: Effect.Effect<ReadonlyArray<string>, ToolsRefused>) => {
         // A refusal in a later session replaces what was true before.
@@ -111,8 +104,10 @@ export class FrontendToolsClient extends Context.Service<
       const listener = {
         registered: (names: ReadonlyArray<string>) => settle(Effect.succeed(names)),
         refused: (refusal: ToolsRefused) => settle(Effect.fail(refusal)),
-        // It stays declared: the next session answers.
-        dropped: () => {}
+        // It stays declared, and the next session answers, if there is one.
+        dropped: (why: DropReason) => {
+          if (why === "stopped") settle(Effect.interrupt)
+        }
       }
       yield* Effect.acquireRelease(
         Effect.suspend(() => {
@@ -127,7 +122,10 @@ export class FrontendToolsClient extends Context.Service<
 
     return FrontendToolsClient.of({
       state: Effect.sync(core.state),
-      states: follow(core.onState, () => [core.state()]),
+      states: Stream.takeUntil(
+        follow(core.onState, () => [core.state()]),
+        ({ reason }) => reason === "stopped"
+      ),
       connected: Effect.callback<ClientState>((resume) => {
         const now = core.state()
         if (now.status === "connected") return resume(Effect.succeed(now))
@@ -140,10 +138,7 @@ export class FrontendToolsClient extends Context.Service<
       }),
       register,
       refusals: follow(core.onRefused, () => []),
-      retryNow: Effect.sync(() => {
-        if (loop?.pollUnsafe() === undefined) core.wake()
-        else start()
-      }),
+      retryNow: Effect.sync(core.start),
       inFlight: Effect.sync(core.calls.size)
     })
   })

@@ -1,6 +1,13 @@
 import { Result } from "effect"
 import { encodeClientFrame } from "../domain/bridge/Frame.ts"
+import { excess } from "./answer.ts"
 import { type DeclaredTool, ToolsRefused } from "./DeclaredTool.ts"
+
+/**
+ * Why nobody answers: the session ended after the bridge was asked, the client has given
+ * up, or it is over.
+ */
+export type DropReason = "cut" | "given up" | "stopped"
 
 /** What becomes of a declared batch. */
 export interface BatchListener {
@@ -8,8 +15,8 @@ export interface BatchListener {
   readonly registered: (publicNames: ReadonlyArray<string>) => void
   /** The batch is forgotten. May come after `registered`, when a later session refuses a tool. */
   readonly refused: (refusal: ToolsRefused) => void
-  /** Nobody is going to answer. The batch stays declared. `sent` says whether the bridge was asked. */
-  readonly dropped: (sent: boolean) => void
+  /** Nobody answers for now. The batch stays declared, and a later session may answer yet. */
+  readonly dropped: (why: DropReason) => void
 }
 
 /** The line of a live session. */
@@ -26,8 +33,6 @@ interface Batch {
 interface Entry {
   readonly tool: DeclaredTool
   readonly name: string
-  /** The tool as it goes on the wire. */
-  readonly text: string
   readonly owner: object
   readonly batch: Batch
   /** The bridge has had it, in this session or an earlier one. */
@@ -80,6 +85,8 @@ export interface Registrations {
   readonly closed: () => void
   /** Nothing is going to be tried any more: whoever waits hears that. */
   readonly givenUp: () => void
+  /** The client is over: whoever waits hears that. */
+  readonly stopped: () => void
   readonly onRegistered: (publicNames: ReadonlyArray<string>) => void
   readonly onUnregistered: () => void
   /** The bridge refused the request under way. Says whether there was one that an error can be about. */
@@ -104,6 +111,7 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
   let line: Line | undefined
   let request: Request | undefined
   let scheduled = false
+  let over = false
 
   const schedule = () => {
     if (scheduled) return
@@ -131,8 +139,8 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
     onRefused(refusal)
   }
 
-  const drop = (batches: ReadonlySet<Batch>, sent: boolean) => {
-    for (const batch of batches) if (waiting.delete(batch)) batch.listener.dropped(sent)
+  const drop = (batches: Iterable<Batch>, why: DropReason) => {
+    for (const batch of Array.from(batches)) if (waiting.has(batch)) batch.listener.dropped(why)
   }
 
   /** Tells the batches that wait for a name which is no longer wanted. */
@@ -181,6 +189,7 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
 
   const proceed = (): void => {
     settle()
+    if (over) drop(waiting, "stopped")
     if (line === undefined || request !== undefined) return
     const names = stale()
     if (names.length > 0) {
@@ -193,8 +202,8 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
     const entries = together.length > 0 ? together : firstGroup(missing)
     if (entries.length === 0) return
     const groups = new Set(entries.map(groupOf)).size
-    const text = `{"type":"register","tools":[${entries.map((entry) => entry.text).join(",")}]}`
-    if (text.length <= line.maxFrameBytes) {
+    const text = `{"type":"register","tools":[${entries.map(({ tool }) => tool.text).join(",")}]}`
+    if (excess(text, line.maxFrameBytes) === undefined) {
       request = { kind: "register", entries, groups }
       line.send(text)
       return
@@ -219,10 +228,13 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
     names: () => Array.from(wanted.keys()),
 
     declare: (tools, owner, listener) => {
-      const names = tools.map(({ spec }) => String(spec.name))
-      const taken = names.find((name, index) => {
+      const names = tools.map(({ name }) => name)
+      const seen = new Set<string>()
+      const taken = names.find((name) => {
         const entry = wanted.get(name)
-        return names.indexOf(name) !== index || (entry !== undefined && entry.owner !== owner)
+        const repeated = seen.has(name)
+        seen.add(name)
+        return repeated || (entry !== undefined && entry.owner !== owner)
       })
       if (taken !== undefined) {
         const message = `tool "${taken}" is already registered by this client`
@@ -230,11 +242,10 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
       }
       const batch: Batch = { names, listener }
       const entries = tools.map((tool): Entry => {
-        const { name } = tool.spec
-        const text = JSON.stringify(tool.spec)
-        const entry: Entry = { tool, name, text, owner, batch, confirmed: false, alone: false }
+        const { name, text } = tool
+        const entry: Entry = { tool, name, owner, batch, confirmed: false, alone: false }
         const current = live.get(name)
-        if (current !== undefined && current.entry.text === text) {
+        if (current !== undefined && current.entry.tool.text === text) {
           // The bridge sees no difference: only the handler is another one.
           entry.confirmed = true
           live.set(name, { entry, publicName: current.publicName })
@@ -268,7 +279,7 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
       line = undefined
       request = undefined
       live.clear()
-      if (cut?.kind === "register") drop(new Set(cut.entries.map(({ batch }) => batch)), true)
+      if (cut?.kind === "register") drop(new Set(cut.entries.map(({ batch }) => batch)), "cut")
       if (cut?.kind === "unregister") {
         for (const removal of Array.from(removals)) {
           if (removal.names.some((name) => cut.names.includes(name)) && removals.delete(removal)) removal.dropped()
@@ -277,7 +288,12 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
       schedule()
     },
 
-    givenUp: () => drop(new Set(waiting), false),
+    givenUp: () => drop(waiting, "given up"),
+
+    stopped: () => {
+      over = true
+      schedule()
+    },
 
     onRegistered: (publicNames) => {
       if (request?.kind !== "register") return

@@ -1,4 +1,4 @@
-import { Effect, Exit, type Fiber, Schema, SchemaIssue } from "effect"
+import { Effect, Exit, type Fiber, Schema, SchemaIssue, type Scope } from "effect"
 import { CallErrorCode } from "../domain/bridge/BridgeError.ts"
 import type { JsonObject } from "../domain/bridge/RemoteTool.ts"
 import { describeThrown, failed, type Outcome } from "./answer.ts"
@@ -58,7 +58,7 @@ const withObjectRoot = (schema: JsonObject): JsonObject => (schema.type === "obj
  * result. Without `readOnly: true` every call needs a person's approval.
  *
  * A handler that fails with `ToolFailure` keeps its code; any other failure and every
- * defect is `internal` with its text.
+ * defect is `internal` with its text. Each call has a scope of its own.
  */
 export const make = <P extends Schema.ConstraintDecoder<unknown>, A, E, R>(options: {
   /** 1 to 64 characters of `[A-Za-z0-9_-]`. */
@@ -69,7 +69,7 @@ export const make = <P extends Schema.ConstraintDecoder<unknown>, A, E, R>(optio
   readonly success?: Schema.ConstraintCodec<A, unknown, unknown> | undefined
   readonly readOnly?: boolean | undefined
   readonly handler: (args: P["Type"], call: CallInfo) => Effect.Effect<A, E, R>
-}): Tool<R> => {
+}): Tool<Exclude<R, Scope.Scope>> => {
   const { description, handler, name, parameters, readOnly = false, success } = options
   const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(parameters))
   const encode = success === undefined ? undefined : Schema.encodeUnknownEffect(Schema.toCodecJson(success))
@@ -85,7 +85,8 @@ export const make = <P extends Schema.ConstraintDecoder<unknown>, A, E, R>(optio
     handle: (args, call) => {
       const result = decode(args ?? {}).pipe(
         Effect.mapError(invalidArgs),
-        Effect.flatMap((decoded) => handler(decoded, call))
+        Effect.flatMap((decoded) => handler(decoded, call)),
+        Effect.scoped
       )
       return encode === undefined ? result : Effect.flatMap(result, encode)
     }
@@ -115,8 +116,8 @@ export const declared = <R>(
 ): Effect.Effect<DeclaredTool, ToolsRefused> => {
   const { description, name, outputSchema, parametersSchema, readOnly } = tool
   return Effect.fromResult(checkTool({ name, description, parametersSchema, outputSchema, readOnly })).pipe(
-    Effect.map((spec) => ({
-      spec,
+    Effect.map((wire) => ({
+      ...wire,
       start: (args, call, done) => {
         const fiber = fork(Effect.suspend(() => tool.handle(args, call)))
         fiber.addObserver((exit) => done(outcomeOf(exit)))

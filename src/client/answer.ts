@@ -110,8 +110,8 @@ const encodeResult = (result: unknown): { readonly json: string } | { readonly f
 
 const utf8 = new TextEncoder()
 
-/** Bytes of a text, counted only where the limit may be near. */
-const exceeds = (text: string, maxBytes: number): number | undefined => {
+/** The bytes of a text that has more than `maxBytes`, counted only where that may be. */
+export const excess = (text: string, maxBytes: number): number | undefined => {
   if (text.length * 3 <= maxBytes) return undefined
   const bytes = utf8.encode(text).length
   return bytes > maxBytes ? bytes : undefined
@@ -134,7 +134,7 @@ export const encodeAnswer = (callId: string, outcome: Outcome, maxFrameBytes: nu
   const encoded = encodeResult(outcome.result)
   if ("fault" in encoded) return failureText(id, "internal", `the result is not JSON: ${encoded.fault}`)
   const text = `{"type":"callResult","callId":${id},"ok":true,"result":${encoded.json}}`
-  const bytes = exceeds(text, maxFrameBytes)
+  const bytes = excess(text, maxFrameBytes)
   return bytes === undefined
     ? text
     : failureText(id, "internal", `the result is too large: ${bytes} bytes, and the bridge reads ${maxFrameBytes}`)

@@ -143,13 +143,17 @@ export class BridgeConnection {
           },
           onRegistered: (names) => this.#handlers.onRegistered?.({ type: "registered", names }),
           onUnregistered: (names) => this.#handlers.onUnregistered?.({ type: "unregistered", names }),
-          onCall: ({ args, callId, name }) => {
-            this.#handlers.onCall?.(name, args).then((outcome) => {
-              const end = outcome.ok
-                ? { ok: true as const, result: outcome.result }
-                : failed(outcome.error.code, outcome.error.message)
-              link.send(encodeAnswer(callId, end, Number.POSITIVE_INFINITY))
-            })
+          onCall: async ({ args, callId, name }) => {
+            const answer = (outcome: Outcome) => link.send(encodeAnswer(callId, outcome, Number.POSITIVE_INFINITY))
+            try {
+              const outcome = await this.#handlers.onCall?.(name, args)
+              if (outcome === undefined) return
+              answer(
+                outcome.ok ? { ok: true, result: outcome.result } : failed(outcome.error.code, outcome.error.message)
+              )
+            } catch (error) {
+              answer(thrownOutcome(error))
+            }
           },
           onCancel: () => {},
           onError: () => false

@@ -1,7 +1,6 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { Effect, type Fiber, Redacted, Result } from "effect"
-import type { RemoteTool } from "../domain/bridge/RemoteTool.ts"
-import { makeCore } from "./ClientCore.ts"
+import { Effect, Redacted, Result } from "effect"
+import { type Fork, makeCore } from "./ClientCore.ts"
 import type { ClientState, ConnectionState } from "./ClientState.ts"
 import {
   type AbortReason,
@@ -9,7 +8,8 @@ import {
   checkTool,
   type DeclaredTool,
   type RunningCall,
-  type ToolsRefused
+  type ToolsRefused,
+  type WireTool
 } from "./DeclaredTool.ts"
 import { FrontendToolsError, thrownOutcome } from "./FrontendToolsError.ts"
 import { type Platform, thisPlatform } from "./loopback.ts"
@@ -58,7 +58,7 @@ export interface FrontendToolsClientOptions {
   readonly authRetry?: boolean | undefined
   /** A `WebSocket` constructor. Default: the platform's. */
   readonly socket?: WebSocketConstructor | undefined
-  /** Hears of tools that the bridge refuses, also of those of an earlier session. */
+  /** Hears of every tool that is refused, also of one that an earlier session had. */
   readonly onRefused?: ((error: FrontendToolsError, names: ReadonlyArray<string>) => void) | undefined
   /** What a failed connection is explained with. Default: the platform's own. */
   readonly platform?: Platform | undefined
@@ -82,7 +82,7 @@ export interface FrontendToolsClient {
   /** Ends the client for good. */
   disconnect(): void
   [Symbol.dispose](): void
-  /** Ends the wait before the next attempt. */
+  /** Ends the wait before the next attempt; starts again where the client has given up. */
   retryNow(): void
   /**
    * Registers a batch, in this session and every later one, and resolves with its public
@@ -137,8 +137,8 @@ class Call implements CallContext, RunningCall {
   }
 }
 
-const declared = (tool: FrontendTool, spec: RemoteTool): DeclaredTool => ({
-  spec,
+const declared = (tool: FrontendTool, wire: WireTool): DeclaredTool => ({
+  ...wire,
   start: (args, info, done) => {
     const call = new Call(info)
     const fail = (thrown: unknown) => done(thrownOutcome(thrown))
@@ -152,8 +152,6 @@ const declared = (tool: FrontendTool, spec: RemoteTool): DeclaredTool => ({
 })
 
 const toError = ({ code, message }: ToolsRefused) => new FrontendToolsError(code, message)
-
-const over = () => new FrontendToolsError("disconnected", "client was disconnected; create a new one to reconnect")
 
 /** Why a client is not connected, as an error. */
 const stateError = ({ message, reason }: ClientState, url: string): FrontendToolsError | undefined => {
@@ -183,52 +181,60 @@ const stateError = ({ message, reason }: ClientState, url: string): FrontendTool
  * A client of the bridge for applications without Effect (bridge protocol, part j). It
  * connects when `connect` is called, and its tools come back in every session.
  */
-export const createFrontendToolsClient = (options: FrontendToolsClientOptions): FrontendToolsClient => {
-  const core = makeCore({
-    url: options.url,
-    key: Redacted.make(options.key),
-    socket: options.socket,
-    reconnect: options.reconnect ?? true,
-    retryFirst: options.retryFirstConnect ?? false,
-    authRetry: options.authRetry ?? true,
-    platform: options.platform ?? thisPlatform()
-  })
+export const createFrontendToolsClient = (options: FrontendToolsClientOptions): FrontendToolsClient =>
+  makeClient(options, Effect.runFork)
+
+/**
+ * A client whose clock is that of the fibers it starts.
+ *
+ * @internal
+ */
+export const makeClient = (options: FrontendToolsClientOptions, fork: Fork): FrontendToolsClient => {
+  const core = makeCore(
+    {
+      url: options.url,
+      key: Redacted.make(options.key),
+      socket: options.socket,
+      reconnect: options.reconnect ?? true,
+      retryFirst: options.retryFirstConnect ?? false,
+      authRetry: options.authRetry ?? true,
+      platform: options.platform ?? thisPlatform()
+    },
+    fork
+  )
   const { registrations } = core
   const owner = {}
-  let loop: Fiber.Fiber<void> | undefined
-  let connecting: Promise<void> | undefined
-  let final = false
 
   core.onRefused((refusal) => options.onRefused?.(toError(refusal), refusal.names))
 
-  const disconnect = () => {
-    if (final) return
-    final = true
-    loop?.interruptUnsafe()
-    core.stopped()
+  const checkOpen = () => {
+    if (core.state().reason === "stopped") {
+      throw new FrontendToolsError("disconnected", "client was disconnected; create a new one to reconnect")
+    }
   }
 
-  const start = () =>
+  /** Resolves at the next welcome and rejects when the client stops trying, or is refused. */
+  const attempt = () =>
     new Promise<void>((resolve, reject) => {
       const ignore = core.onState((state) => {
         if (state.status === "connecting" || state.status === "reconnecting") return
         ignore()
-        connecting = undefined
         if (state.status === "connected") resolve()
         else reject(stateError(state, options.url))
       })
-      if (loop === undefined) {
-        loop = Effect.runFork(core.run)
-        loop.addObserver(() => {
-          loop = undefined
-        })
-      } else core.wake()
+      core.start()
+    })
+
+  const accepted = <A>(result: Result.Result<A, ToolsRefused>): A =>
+    Result.getOrThrowWith(result, (refusal) => {
+      core.refused(refusal)
+      return toError(refusal)
     })
 
   const declare = (tools: ReadonlyArray<FrontendTool>, listener: BatchListener) => {
-    if (final) throw over()
-    const batch = tools.map((tool) => declared(tool, Result.getOrThrowWith(checkTool(tool), toError)))
-    return Result.getOrThrowWith(registrations.declare(batch, owner, listener), toError)
+    checkOpen()
+    const batch = tools.map((tool) => declared(tool, accepted(checkTool(tool))))
+    return accepted(registrations.declare(batch, owner, listener))
   }
 
   const listener = (
@@ -237,37 +243,33 @@ export const createFrontendToolsClient = (options: FrontendToolsClientOptions): 
   ): BatchListener => ({
     registered: resolve,
     refused: (refusal) => reject(toError(refusal)),
-    dropped: (sent) =>
+    dropped: (why) =>
       reject(
         new FrontendToolsError(
           "disconnected",
-          sent ? "connection closed before registration was confirmed" : "client is not connected"
+          why === "cut" ? "connection closed before registration was confirmed" : "client is not connected"
         )
       )
   })
 
   return {
     connect: async () => {
-      if (final) throw over()
-      if (core.state().status === "connected") return
-      connecting ??= start()
-      return connecting
+      checkOpen()
+      if (core.state().status !== "connected") await attempt()
     },
-    disconnect,
-    [Symbol.dispose]: disconnect,
-    retryNow: core.wake,
+    disconnect: core.stop,
+    [Symbol.dispose]: core.stop,
+    retryNow: core.start,
     registerTools: (tools) =>
       new Promise((resolve, reject) => {
-        if (tools.length === 0 && !final) resolve([])
-        else
-          declare(
-            tools,
-            listener((names) => resolve(Array.from(names)), reject)
-          )
+        declare(
+          tools,
+          listener((names) => resolve(Array.from(names)), reject)
+        )
       }),
     unregisterTools: (names) =>
       new Promise((resolve, reject) => {
-        if (final) throw over()
+        checkOpen()
         registrations.remove(
           names,
           (removed) => resolve(Array.from(removed)),

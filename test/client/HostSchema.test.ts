@@ -40,7 +40,7 @@ const JsonSchemas = Schema.Struct({
 
 describe("schemas for hosts", () => {
   it.prop("whatever comes in, what comes out is in the subset of the host", [JsonSchemas], ([schema]) => {
-    assertSupportedJsonSchema(toHostSchema(schema).schema, "schema")
+    assertSupportedJsonSchema(toHostSchema(schema).schema)
   })
 
   it("the subset itself is left alone", () => {
@@ -90,7 +90,7 @@ describe("schemas for hosts", () => {
     })
     assert.deepStrictEqual(inlined, { schema: { type: "object", properties: { x: { type: "string" } } }, dropped: [] })
     const tool = Tool.make({ name: "t", description: "", parameters: Category, handler: () => Effect.void })
-    assertSupportedJsonSchema(tool.parametersSchema, "schema")
+    assertSupportedJsonSchema(tool.parametersSchema)
     assert.deepStrictEqual(tool.dropped, [{ path: "properties.children.items", keyword: "$ref" }])
   })
 

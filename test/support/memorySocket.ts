@@ -22,7 +22,10 @@ export const memorySockets = Effect.gen(function* () {
     private open = false
     private readonly pair = makePair()
 
-    constructor(readonly url: string) {
+    readonly url: string
+
+    constructor(url: string) {
+      this.url = url
       opened.push(this)
       queueMicrotask(() => this.begin())
     }
