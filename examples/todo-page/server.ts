@@ -5,7 +5,7 @@ import { NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { Effect, Layer, Option, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse, HttpStaticServer } from "effect/http"
 import type { MemoryHost } from "effect-frontend-tools"
-import { bundle } from "./bundle.ts"
+import { clientModule } from "./bundle.ts"
 
 export const NAMESPACE = "todo-page"
 
@@ -65,7 +65,7 @@ export const layer = ({ bridge, host, port }: TodoPageOptions) => {
 
   const routes = HttpRouter.use((router) =>
     Effect.gen(function* () {
-      const client = yield* bundle("effect-frontend-tools/promise")
+      const client = yield* clientModule
       yield* router.add(
         "GET",
         "/modules/promise.js",

@@ -32,7 +32,7 @@ export const connect = ({ bridge, namespace, tools }) => {
     element("state").textContent = badgeText(detail)
     element("reason").textContent =
       status === "connected" ? "A model can use this page." : (reasons[reason]?.long ?? message ?? "")
-    element("retry").hidden = status === "connected" || status === "connecting"
+    element("retry").hidden = reason === undefined
   }
   const showTools = (...texts) =>
     element("tools").replaceChildren(...texts.map((textContent) => make("code", { textContent })))
