@@ -119,6 +119,12 @@ export const connectedClient = Effect.fnUntraced(function* (options: Partial<Fro
   return scripted
 })
 
+/** The promise; it may reject before anybody looks. */
+export const quiet = <A>(promise: Promise<A>): Promise<A> => {
+  promise.catch(() => {})
+  return promise
+}
+
 /** What becomes of a promise: its value, or the error it rejects with. Unsettled ones die. */
 export const outcome = <A>(promise: Promise<A>) =>
   Effect.gen(function* () {
