@@ -1,5 +1,3 @@
-import type { Namespace } from "../domain/bridge/ToolName.ts"
-
 /**
  * Where the client is with its bridge.
  *
@@ -57,7 +55,7 @@ export interface ClientState {
   /** The reason for a person to read, with the way out where there is one. */
   readonly message: string | undefined
   /** What the bridge calls this application; known from the first welcome on. */
-  readonly namespace: Namespace | undefined
+  readonly namespace: string | undefined
   /** Milliseconds from this state to the next attempt. */
   readonly retryInMillis: number | undefined
 }

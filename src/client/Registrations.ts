@@ -45,7 +45,6 @@ interface Removal {
   /** Raw names that were declared when the removal was asked for. */
   readonly names: ReadonlyArray<string>
   readonly done: (names: ReadonlyArray<string>) => void
-  readonly dropped: () => void
 }
 
 type Request =
@@ -65,8 +64,6 @@ type Request =
 export interface Registrations {
   /** The tool that a call by this raw name is for. */
   readonly lookup: (name: string) => DeclaredTool | undefined
-  /** Raw names that are wanted, in order. */
-  readonly names: () => ReadonlyArray<string>
   /**
    * Wants a batch of tools. A name that the same owner declared before is replaced; one
    * of another owner refuses the batch, and nothing of it is declared. Succeeds with
@@ -77,8 +74,11 @@ export interface Registrations {
     owner: object,
     listener: BatchListener
   ) => Result.Result<() => void, ToolsRefused>
-  /** No longer wants these names. `done` gets those that were declared, once the bridge is without them. */
-  readonly remove: (names: ReadonlyArray<string>, done: Removal["done"], dropped: Removal["dropped"]) => void
+  /**
+   * No longer wants these names. `done` gets those that were declared, once the bridge is
+   * without them: it said so, or the session is over.
+   */
+  readonly remove: (names: ReadonlyArray<string>, done: Removal["done"]) => void
   /** A session began: the bridge has nothing yet. */
   readonly opened: (line: Line) => void
   /** The session ended. Whoever waits for an answer hears that; the wanted set stays. */
@@ -130,8 +130,8 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
     const refusal = new ToolsRefused({ code, message, names: entries.map(({ name }) => name) })
     const batches = new Set(entries.map(({ batch }) => batch))
     for (const entry of entries) forget(entry)
-    // Whoever waits for a name that has been declared again since waits for the same answer.
-    for (const batch of waiting) if (batch.names.some((name) => refusal.names.includes(name))) batches.add(batch)
+    // Who declared a name that was declared again since waits for the same answer.
+    for (const batch of waiting) if (batch.names.some((name) => !wanted.has(name))) batches.add(batch)
     for (const batch of batches) {
       waiting.delete(batch)
       batch.listener.refused(refusal)
@@ -225,7 +225,6 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
 
   return {
     lookup: (name) => wanted.get(name)?.tool,
-    names: () => Array.from(wanted.keys()),
 
     declare: (tools, owner, listener) => {
       const names = tools.map(({ name }) => name)
@@ -262,10 +261,10 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
       })
     },
 
-    remove: (names, done, dropped) => {
+    remove: (names, done) => {
       const declared = Array.from(new Set(names)).filter((name) => wanted.delete(name))
       abandonRemoved()
-      removals.add({ names: declared, done, dropped })
+      removals.add({ names: declared, done })
       schedule()
     },
 
@@ -280,11 +279,6 @@ export const makeRegistrations = (onRefused: (refusal: ToolsRefused) => void): R
       request = undefined
       live.clear()
       if (cut?.kind === "register") drop(new Set(cut.entries.map(({ batch }) => batch)), "cut")
-      if (cut?.kind === "unregister") {
-        for (const removal of Array.from(removals)) {
-          if (removal.names.some((name) => cut.names.includes(name)) && removals.delete(removal)) removal.dropped()
-        }
-      }
       schedule()
     },
 

@@ -34,12 +34,11 @@ export interface Tool<out R = never> {
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const invalidArgs = (error: Schema.SchemaError): ToolFailure =>
-  ToolFailure.invalidArgs(
-    issuesOf(error.issue)
-      .issues.map(({ message, path }) => `${["arguments", ...(path ?? []).map(String)].join(".")}: ${message}`)
-      .join("; ")
-  )
+/** What is wrong where in a value, in one line. */
+const faultsOf = (value: string, { issue }: Schema.SchemaError): string =>
+  issuesOf(issue)
+    .issues.map(({ message, path }) => `${[value, ...(path ?? []).map(String)].join(".")}: ${message}`)
+    .join("; ")
 
 const jsonSchemaOf = (schema: Schema.Constraint) => {
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema)
@@ -84,11 +83,17 @@ export const make = <P extends Schema.ConstraintDecoder<unknown>, A, E, R>(optio
     dropped: [...input.dropped, ...(output?.dropped ?? [])],
     handle: (args, call) => {
       const result = decode(args ?? {}).pipe(
-        Effect.mapError(invalidArgs),
+        Effect.mapError((error) => ToolFailure.invalidArgs(faultsOf("arguments", error))),
         Effect.flatMap((decoded) => handler(decoded, call)),
         Effect.scoped
       )
-      return encode === undefined ? result : Effect.flatMap(result, encode)
+      if (encode === undefined) return result
+      return Effect.flatMap(result, (value) =>
+        Effect.mapError(
+          encode(value),
+          (error) => `the result is not what the tool declares: ${faultsOf("result", error)}`
+        )
+      )
     }
   }
 }

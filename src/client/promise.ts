@@ -91,7 +91,7 @@ export interface FrontendToolsClient {
    * forgotten as a whole.
    */
   registerTools(tools: ReadonlyArray<FrontendTool>): Promise<Array<string>>
-  /** Takes tools back and resolves with the raw names of those that were registered. */
+  /** Takes tools back and resolves with the raw names of those that were registered, once the bridge is without them. */
   unregisterTools(names: ReadonlyArray<string>): Promise<Array<string>>
   /** Registers one tool, and gives what takes it back. */
   registerTool(tool: FrontendTool): ToolRegistration
@@ -268,13 +268,9 @@ export const makeClient = (options: FrontendToolsClientOptions, fork: Fork): Fro
         )
       }),
     unregisterTools: (names) =>
-      new Promise((resolve, reject) => {
+      new Promise((resolve) => {
         checkOpen()
-        registrations.remove(
-          names,
-          (removed) => resolve(Array.from(removed)),
-          () => reject(new FrontendToolsError("disconnected", "connection closed before removal was confirmed"))
-        )
+        registrations.remove(names, (removed) => resolve(Array.from(removed)))
       }),
     registerTool: (tool) => {
       let unregister = () => {}
