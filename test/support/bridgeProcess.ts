@@ -7,20 +7,21 @@ export const startBridge = Effect.fnUntraced(function* (options: BridgeOptionsIn
   const scope = yield* Scope.fork(yield* Effect.scope)
   const services = yield* Layer.buildWithScope(socketBridge(options), scope)
   const host = Context.get(services, MemoryHost)
+  /** Waits until the tools of the host are as the test wants them. */
+  const until = (wanted: (tools: ReadonlyArray<HostTool>) => boolean) =>
+    Effect.filterOrFail(host.tools, wanted).pipe(
+      Effect.retry(Schedule.spaced("20 millis")),
+      Effect.timeout("10 seconds")
+    )
   return {
     url: Context.get(services, WebSocketListener).url,
     host,
+    until,
     /** Waits until the host has all of these tools. */
     offers: (...names: ReadonlyArray<string>) =>
-      Effect.filterOrFail(host.tools, (tools) =>
-        names.every((name) => tools.some(({ publicName }) => publicName === name))
-      ).pipe(Effect.retry(Schedule.spaced("20 millis")), Effect.timeout("10 seconds")),
+      until((tools) => names.every((name) => tools.some(({ publicName }) => publicName === name))),
     /** Waits until the host has this tool no more. */
-    lacks: (name: string) =>
-      Effect.filterOrFail(host.tools, (tools) => tools.every(({ publicName }) => publicName !== name)).pipe(
-        Effect.retry(Schedule.spaced("20 millis")),
-        Effect.timeout("10 seconds")
-      ),
+    lacks: (name: string) => until((tools) => tools.every(({ publicName }) => publicName !== name)),
     /** Calls a tool; what writes is approved. */
     call: (name: string, args: unknown = {}) => host.call(name, args, () => Effect.succeed(true)),
     stop: Scope.close(scope, Exit.void)
