@@ -1,3 +1,7 @@
+import { existsSync } from "node:fs"
+import { mkdtemp, readFile, rename, rm } from "node:fs/promises"
+import { tmpdir, userInfo } from "node:os"
+import { join } from "node:path"
 import chromium from "@sparticuz/chromium"
 import { Context, Effect, Layer } from "effect"
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core"
@@ -12,11 +16,36 @@ const ARGS = [
   "--disable-sync"
 ]
 
+/**
+ * The packaged browser, unpacked once for this user. The package itself unpacks into the
+ * temporary folder in place: a second worker would start half a browser, and another
+ * user one that is not theirs.
+ */
+const unpacked = async () => {
+  const manifest = await readFile(new URL("../../package.json", import.meta.url), "utf8")
+  const version = JSON.parse(manifest).devDependencies["@sparticuz/chromium"]
+  const folder = join(tmpdir(), `effect-frontend-tools-chromium-${version}-${userInfo().uid}`)
+  const program = join(folder, "chromium")
+  if (existsSync(program)) return program
+  const fresh = await mkdtemp(`${folder}-`)
+  const { TMPDIR } = process.env
+  process.env.TMPDIR = fresh
+  try {
+    await chromium.executablePath()
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR
+    else process.env.TMPDIR = TMPDIR
+  }
+  // Whoever comes second takes the first one's.
+  await rename(fresh, folder).catch(() => rm(fresh, { recursive: true }))
+  return program
+}
+
 /** The packaged browser is for Linux on x64; elsewhere it is the machine's own. */
 const program = async () => {
   const named = process.env.CHROME_PATH
   if (named !== undefined) return { executablePath: named }
-  if (process.platform === "linux" && process.arch === "x64") return { executablePath: await chromium.executablePath() }
+  if (process.platform === "linux" && process.arch === "x64") return { executablePath: await unpacked() }
   return { channel: "chrome" }
 }
 
