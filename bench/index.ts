@@ -7,6 +7,7 @@ import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { createFrontendToolsClient } from "dsh-frontend-tools-client"
 import WebSocket, { WebSocketServer } from "ws"
+import { clientPairs } from "./client.ts"
 import { type BridgeUnderTest, type Client, startOurs, startPeer } from "./contenders.ts"
 import { compare, inFlight, oneAtATime, quantile, type Row } from "./harness.ts"
 
@@ -220,7 +221,11 @@ const registering = async () => {
   }
 }
 
-const cases: Readonly<Record<string, () => Promise<void>>> = { calls, lookups, sessions, registering }
+const clients = async () => {
+  rows.push(...(await clientPairs()))
+}
+
+const cases: Readonly<Record<string, () => Promise<void>>> = { calls, clients, lookups, sessions, registering }
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()
 
