@@ -40,6 +40,8 @@ export const connect = ({ bridge, namespace, tools }) => {
   element("bridge").textContent = bridge
   element("key").textContent = `••••••••${key.slice(-4)}`
   element("retry").addEventListener("click", () => client.retryNow())
+  // Whoever comes back has often just registered the key, or started the bridge.
+  addEventListener("focus", () => client.retryNow())
   element("copy").addEventListener("click", async () => {
     await navigator.clipboard.writeText(buildClientKeyClipboardText({ namespace, key, appName: "Todos" }))
     element("copy").textContent = "Copied"

@@ -1,13 +1,18 @@
-/** The React hook of the examples under StrictMode, in a development server that replaces modules as they are edited. */
+/** Projects as their authors have them: in a development server, which replaces modules as they are edited. */
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
+import { Client } from "@modelcontextprotocol/sdk/client/index.js"
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js"
 import react from "@vitejs/plugin-react"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schedule } from "effect"
 import type { Page } from "playwright-core"
-import { createServer } from "vite"
 import { startBridge } from "../support/bridgeProcess.ts"
-import { Chromium, openProfile, sees } from "../support/chromium.ts"
+import { Chromium, openPage, openProfile, sees } from "../support/chromium.ts"
+import { freePort } from "../support/freePort.ts"
+import { temporaryFolder } from "../support/temporaryFolder.ts"
+import { serveForDevelopment } from "../support/viteServer.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -79,26 +84,10 @@ class Project extends Context.Service<
       for (const [name, text] of Object.entries(files)) {
         yield* Effect.promise(() => writeFile(join(folder, name), text))
       }
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() =>
-          createServer({
-            root: folder,
-            configFile: false,
-            logLevel: "error",
-            cacheDir: join(folder, "cache"),
-            plugins: [react()],
-            optimizeDeps: {
-              include: ["react", "react-dom/client", "react/jsx-dev-runtime", "effect-frontend-tools/promise"]
-            },
-            server: { host: "127.0.0.1", port: 0, fs: { allow: [root] } }
-          })
-        ),
-        (made) => Effect.promise(() => made.close())
-      )
-      yield* Effect.promise(() => server.listen())
+      const address = yield* serveForDevelopment(folder, join(folder, "cache"), [react()])
       const counter = join(folder, "Counter.jsx")
       return {
-        address: server.resolvedUrls?.local[0] ?? assert.fail("no address"),
+        address,
         edit: (changes) =>
           Effect.promise(async () => {
             let text = await readFile(counter, "utf8")
@@ -134,9 +123,62 @@ const openProject = Effect.fnUntraced(function* (bridge: string) {
 
 const click = (page: Page, button: string) => Effect.promise(() => page.click(button))
 
-layer(Layer.merge(Chromium.layer(), Project.layer), { timeout: "60 seconds", excludeTestServices: true })(
-  "useFrontendTool",
-  (it) => {
+layer(Chromium.layer(), { timeout: "60 seconds", excludeTestServices: true })("A project", (it) => {
+  it.effect("with one plain page leads an MCP client to it", () =>
+    Effect.gen(function* () {
+      const port = yield* freePort
+      const HOME = yield* temporaryFolder
+      const address = yield* serveForDevelopment(join(root, "examples/browser-page"), join(HOME, "cache"), [
+        { name: "port", transformIndexHtml: { order: "pre", handler: (html) => html.replace("31870", String(port)) } }
+      ])
+      const asked: Array<string> = []
+      const model = new Client({ name: "reader", version: "1" }, { capabilities: { elicitation: { form: {} } } })
+      model.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+        asked.push(params.message)
+        return { action: "accept" }
+      })
+      yield* Effect.acquireRelease(
+        Effect.promise(() =>
+          model.connect(
+            new StdioClientTransport({
+              command: process.execPath,
+              args: [join(root, "dist/cli.js"), "mcp", "--port", String(port), "--log-level", "none"],
+              env: { HOME },
+              stderr: "ignore"
+            })
+          )
+        ),
+        () => Effect.promise(() => model.close())
+      )
+      const profile = yield* openProfile
+      yield* Effect.promise(() => profile.grantPermissions(["clipboard-read", "clipboard-write"]))
+      const page = yield* openPage(address, profile)
+      yield* sees(page, "#state", "key rejected")
+      yield* click(page, "#copy")
+      const text = yield* Effect.promise(() => page.evaluate(() => navigator.clipboard.readText()))
+      const said = (name: string) => text.match(new RegExp(`${name}: (\\S+)`))?.[1]
+
+      const call = (name: string, args: Record<string, unknown> = {}) =>
+        Effect.promise(() => model.callTool({ name, arguments: args }))
+      yield* call("frontend_tools_register_client", { namespace: said("namespace"), key: said("key") })
+      yield* Effect.promise(() => page.evaluate(() => dispatchEvent(new Event("focus"))))
+      yield* sees(page, "#state", "connected")
+      yield* Effect.promise(() => model.listTools()).pipe(
+        Effect.filterOrFail(({ tools }) => tools.some(({ name }) => name === "my-page__change_title")),
+        Effect.retry(Schedule.spaced("20 millis")),
+        Effect.timeout("10 seconds")
+      )
+      yield* call("my-page__change_title", { text: "A model was here" })
+      yield* sees(page, "h1", "A model was here")
+      assert.deepInclude(yield* call("my-page__read_title"), {
+        content: [{ type: "text", text: '"A model was here"' }]
+      })
+      assert.lengthOf(asked, 2)
+      assert.notInclude(asked.join(), said("key") ?? assert.fail("no key"))
+    })
+  )
+
+  it.layer(Project.layer, { timeout: "60 seconds" })("with React", (it) => {
     it.effect("has the tool registered while the component is mounted, and calls its latest function", () =>
       Effect.gen(function* () {
         const bridge = yield* startBridge()
@@ -177,5 +219,5 @@ layer(Layer.merge(Chromium.layer(), Project.layer), { timeout: "60 seconds", exc
         assert.deepStrictEqual(sent, ["register Says the count.", "unregister", "register Says how many."])
       })
     )
-  }
-)
+  })
+})
