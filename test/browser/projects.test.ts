@@ -55,7 +55,13 @@ import { App } from "./App.jsx"
 const url = new URLSearchParams(location.search).get("bridge")
 const client = createFrontendToolsClient({ url, key: "demo-key" })
 await client.connect()
-createRoot(document.body).render(createElement(StrictMode, null, createElement(App, { client })))
+const counted = {
+  registerTool: (tool) => {
+    globalThis.registered = (globalThis.registered ?? 0) + 1
+    return client.registerTool(tool)
+  }
+}
+createRoot(document.body).render(createElement(StrictMode, null, createElement(App, { client: counted })))
 `
 
 const PAGE = `<!doctype html><title>React</title><body></body><script type="module" src="/main.jsx"></script>`
@@ -188,7 +194,8 @@ layer(Chromium.layer(), { timeout: "60 seconds", excludeTestServices: true })("A
         yield* click(page, "#more")
         yield* click(page, "#more")
         assert.deepStrictEqual(yield* bridge.call("demo__count"), { count: 2, version: 1 })
-        // StrictMode mounted it twice, and it was rendered four times.
+        // StrictMode mounts everything twice, which the bridge does not see.
+        assert.strictEqual(yield* Effect.promise(() => page.evaluate(() => Reflect.get(globalThis, "registered"))), 2)
         assert.deepStrictEqual(sent, ["register Says the count."])
 
         yield* click(page, "#toggle")

@@ -208,13 +208,14 @@ describe("mirrorModelContext", () => {
   it("takes everything back when it stops, and hears nothing more", async () => {
     const context = makeContext(tool("a"), tool("b"))
     const client = makeClient()
+    const mirror = mirrorModelContext(context, client)
     {
-      using mirror = mirrorModelContext(context, client)
+      using _ = mirror
       await mirror.synced()
       context.set(tool("a"), tool("b"), tool("late"))
     }
     context.set(tool("c"))
-    await Promise.resolve()
+    await mirror.synced()
     assert.deepStrictEqual(client.log, ["+a", "+b", "-a", "-b"])
     assert.strictEqual(client.tools.size, 0)
   })
