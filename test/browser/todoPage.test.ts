@@ -7,6 +7,7 @@ import { generateClientKey, KEY_STORAGE_NAME } from "../../src/promise.ts"
 import { makePerson, startBridge } from "../support/bridgeProcess.ts"
 import { Chromium, openPage, openProfile, sees } from "../support/chromium.ts"
 import { freePort } from "../support/freePort.ts"
+import { startProgram } from "../support/program.ts"
 
 const KEY = generateClientKey()
 const BRIDGE = { staticClients: [{ namespace: TodoPage.NAMESPACE, key: KEY }] }
@@ -196,6 +197,22 @@ layer(Chromium.layer(), { timeout: "60 seconds", excludeTestServices: true })("T
         message: "only the page itself may ask"
       })
       assert.deepInclude(yield* post(address), { ok: true })
+    })
+  )
+
+  it.effect("goes alone beside a bridge that runs elsewhere", () =>
+    Effect.gen(function* () {
+      const bridge = yield* startBridge(BRIDGE)
+      const program = yield* startProgram(["examples/todo-page/main.ts"], {
+        TODO_PAGE_PORT: "0",
+        FRONTEND_TOOLS_URL: bridge.url
+      })
+      yield* program.until((stdout) => stdout.includes("its bridge at"))
+      const [address = assert.fail("no address")] = program.stdout().match(/http:\S+(?=;)/) ?? []
+      const page = yield* openPage(address, yield* knownProfile)
+      yield* sees(page, "#badge", "connected as todo-page")
+      yield* bridge.offers(...ALL)
+      assert.isFalse(yield* Effect.promise(() => page.isVisible("#play")))
     })
   )
 })
