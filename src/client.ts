@@ -22,8 +22,8 @@ export {
 export * from "./client/storedKey.ts"
 export * as Tool from "./client/Tool.ts"
 export type { WebSocketConstructor, WebSocketLike } from "./client/WebSocketLike.ts"
-export type { BridgeErrorCode } from "./domain/bridge/BridgeError.ts"
 export { buildClientKeyClipboardText, CLIENT_KEY_PATTERN, generateClientKey } from "./domain/bridge/ClientKey.ts"
+export type { BridgeErrorCode } from "./domain/bridge/ErrorCode.ts"
 export {
   type ClientFrame as ClientMessage,
   PROTOCOL_VERSION,

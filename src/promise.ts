@@ -8,8 +8,8 @@ export * from "./client/modelContext.ts"
 export * from "./client/promise.ts"
 export * from "./client/storedKey.ts"
 export type { WebSocketConstructor, WebSocketLike } from "./client/WebSocketLike.ts"
-export type { BridgeErrorCode } from "./domain/bridge/BridgeError.ts"
 export { buildClientKeyClipboardText, CLIENT_KEY_PATTERN, generateClientKey } from "./domain/bridge/ClientKey.ts"
+export type { BridgeErrorCode } from "./domain/bridge/ErrorCode.ts"
 export {
   type ClientFrame as ClientMessage,
   PROTOCOL_VERSION,

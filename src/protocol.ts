@@ -1,13 +1,8 @@
 /** Wire protocol 5 for programs that speak it themselves. Runs in a browser. */
-export {
-  BridgeErrorCode,
-  CallErrorCode,
-  FrameRefused,
-  RegistrationRefused,
-  ServerErrorCode
-} from "./domain/bridge/BridgeError.ts"
 export * from "./domain/bridge/ClientKey.ts"
+export * from "./domain/bridge/ErrorCode.ts"
 export * from "./domain/bridge/Frame.ts"
+export * from "./domain/bridge/FrameRefused.ts"
 export * from "./domain/bridge/RemoteTool.ts"
 export {
   NAMESPACE_PATTERN,

@@ -1,5 +1,5 @@
-import { Result, Schema, SchemaIssue } from "effect"
-import { RemoteTool } from "../domain/bridge/RemoteTool.ts"
+import { Result, Schema } from "effect"
+import { decodeClientFrame } from "../domain/bridge/Frame.ts"
 import { describeThrown, type Outcome } from "./answer.ts"
 
 /** Why nobody waits for a call any more: the bridge said so, or the connection is gone. */
@@ -43,32 +43,23 @@ export class ToolsRefused extends Schema.TaggedError<ToolsRefused>()("ToolsRefus
   names: Schema.Array(Schema.String)
 }) {}
 
-const decodeTool = Schema.decodeUnknownResult(RemoteTool)
-const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const show = (name: unknown): string => (typeof name === "string" ? JSON.stringify(name) : String(name))
-
 /**
  * Checks a tool as the bridge would, so that a fault shows where it was made. Extra
  * fields are kept: a newer bridge may know them.
  */
 export const checkTool = (input: object): Result.Result<WireTool, ToolsRefused> => {
-  const name: unknown = "name" in input ? input.name : undefined
-  const refused = (subject: string, fault: string) =>
-    new ToolsRefused({
-      code: "invalid_tool",
-      message: `${subject} ${show(name)} ${fault}`,
-      names: typeof name === "string" ? [name] : []
-    })
-  // An option that is spelled out as undefined is as good as absent, and so it is on the wire.
-  const spec = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined))
-  const decoded = decodeTool(spec)
-  if (Result.isFailure(decoded)) {
-    const [first] = issuesOf(decoded.failure.issue).issues
-    return Result.fail(refused(first?.path?.[0] === "name" ? "tool name" : "tool", first?.message ?? "is malformed"))
+  const name = "name" in input && typeof input.name === "string" ? input.name : ""
+  const refuse = (code: string, message: string) =>
+    Result.fail(new ToolsRefused({ code, message, names: name === "" ? [] : [name] }))
+  let text: string
+  try {
+    // Handlers have no JSON form and stay behind.
+    text = JSON.stringify(input)
+  } catch (error) {
+    return refuse("invalid_tool", `tool "${name}" cannot be carried as JSON: ${describeThrown(error)}`)
   }
-  return Result.try({
-    try: () => ({ name: decoded.success.name, text: JSON.stringify(spec) }),
-    catch: (error) => refused("tool", `cannot be carried as JSON: ${describeThrown(error)}`)
-  })
+  const decoded = decodeClientFrame(`{"type":"register","tools":[${text}]}`, "session")
+  return Result.isSuccess(decoded)
+    ? Result.succeed({ name, text })
+    : refuse(decoded.failure.code, decoded.failure.message)
 }

@@ -1,4 +1,4 @@
-import type { BridgeErrorCode } from "../domain/bridge/BridgeError.ts"
+import type { BridgeErrorCode } from "../domain/bridge/ErrorCode.ts"
 import { describeThrown, failed, type Outcome } from "./answer.ts"
 
 /**

@@ -1,5 +1,5 @@
 import { Effect, Exit, type Fiber, Schema, SchemaIssue, type Scope } from "effect"
-import { CallErrorCode } from "../domain/bridge/BridgeError.ts"
+import { CallErrorCode } from "../domain/bridge/ErrorCode.ts"
 import type { JsonObject } from "../domain/bridge/RemoteTool.ts"
 import { describeThrown, failed, type Outcome } from "./answer.ts"
 import { type CallInfo, checkTool, type DeclaredTool, type ToolsRefused } from "./DeclaredTool.ts"

@@ -4,7 +4,6 @@
  * functions that throw.
  */
 import { Effect, type Fiber, Redacted, Result } from "effect"
-import type { FrameRefused } from "../domain/bridge/BridgeError.ts"
 import {
   type ClientFrame,
   decodeClientFrame,
@@ -14,6 +13,7 @@ import {
   type Phase,
   type ServerFrame
 } from "../domain/bridge/Frame.ts"
+import type { FrameRefused } from "../domain/bridge/FrameRefused.ts"
 import { encodeAnswer, failed, type Outcome } from "./answer.ts"
 import type { ConnectionState } from "./ClientState.ts"
 import { checkTool } from "./DeclaredTool.ts"

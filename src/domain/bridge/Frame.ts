@@ -8,7 +8,8 @@
  * fields are ignored, so that either side may add some (part a.5).
  */
 import { Result, Schema, SchemaIssue } from "effect"
-import { CallErrorCode, FrameRefused, ServerErrorCode } from "./BridgeError.ts"
+import { CallErrorCode, ServerErrorCode } from "./ErrorCode.ts"
+import { FrameRefused } from "./FrameRefused.ts"
 import { mayHoldLossyNumber, repairNumbers } from "./JsonNumbers.ts"
 import { isJsonObject, type JsonObject, RemoteTool } from "./RemoteTool.ts"
 import { Namespace, PublicName } from "./ToolName.ts"

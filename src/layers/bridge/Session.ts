@@ -21,7 +21,6 @@ import {
   type Scope,
   Semaphore
 } from "effect"
-import type { FrameRefused } from "../../domain/bridge/BridgeError.ts"
 import {
   decodeClientFrame,
   encodeServerFrame,
@@ -30,6 +29,7 @@ import {
   SERVER_ID,
   type ServerFrame
 } from "../../domain/bridge/Frame.ts"
+import type { FrameRefused } from "../../domain/bridge/FrameRefused.ts"
 import type { RemoteTool } from "../../domain/bridge/RemoteTool.ts"
 import type { Namespace } from "../../domain/bridge/ToolName.ts"
 import { traced } from "../internal/tracing.ts"
