@@ -40,11 +40,11 @@ const typeOf = (value: unknown): string => (value === null ? "null" : typeof val
 
 const isScalarType = (type: string) => type === "string" || type === "number" || type === "boolean" || type === "null"
 
-const objects = (value: unknown): ReadonlyArray<JsonObject> =>
-  Array.isArray(value) ? value.filter((item) => isJsonObject(item)) : []
+const list = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : [])
 
-const strings = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+const objects = (value: unknown): ReadonlyArray<JsonObject> => list(value).filter((item) => isJsonObject(item))
+
+const strings = (value: unknown): ReadonlyArray<string> => list(value).filter((item) => typeof item === "string")
 
 const omit = (node: JsonObject, ...keys: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(node).filter(([key]) => !keys.includes(key)))
@@ -100,6 +100,41 @@ export const toHostSchema = (root: JsonObject): HostSchema => {
     return ref.startsWith("#") && isJsonObject(found) ? found : undefined
   }
 
+  /** What a node says itself, through its references and in its `allOf`, as one node. */
+  const gather = (input: JsonObject, path: string, above: ReadonlyArray<string>) => {
+    const open = [...above]
+    const parts: Array<JsonObject> = []
+    const collect = ({ $ref, allOf, ...own }: JsonObject) => {
+      if (typeof $ref === "string" && (above.includes($ref) || !open.includes($ref))) {
+        const target = above.includes($ref) ? undefined : resolve($ref)
+        open.push($ref)
+        if (target === undefined) drop(path, "$ref")
+        else collect(target)
+      }
+      for (const part of objects(allOf)) collect(part)
+      parts.push(omit(own, ...SILENT))
+    }
+    collect(input)
+    const node: Record<string, unknown> = {}
+    for (const [keyword, value] of parts.flatMap(Object.entries)) {
+      const before = node[keyword]
+      if (keyword === "properties" && isJsonObject(before) && isJsonObject(value)) {
+        const both = Object.entries(value).map(([name, field]) => [
+          name,
+          Object.hasOwn(before, name) ? { allOf: [before[name], field] } : field
+        ])
+        node.properties = { ...before, ...Object.fromEntries(both) }
+      } else if (keyword === "required" && before !== undefined) {
+        node.required = Array.from(new Set([...strings(before), ...strings(value)]))
+      } else {
+        const differs = before !== undefined && JSON.stringify(before) !== JSON.stringify(value)
+        if (differs && !ANNOTATIONS.includes(keyword)) drop(path, keyword)
+        node[keyword] = value
+      }
+    }
+    return { node, open }
+  }
+
   const union = (
     node: JsonObject,
     keyword: "anyOf" | "oneOf",
@@ -108,8 +143,13 @@ export const toHostSchema = (root: JsonObject): HostSchema => {
   ): JsonObject => {
     const rest = omit(node, keyword)
     const branches = new Map<string, JsonObject>()
-    for (const [index, branch] of objects(node[keyword]).entries()) {
-      const schema = rewrite({ ...omit(rest, ...ANNOTATIONS), ...branch }, `${join(path, keyword)}.${index}`, open)
+    for (const [index, branch] of list(node[keyword]).entries()) {
+      if (branch === false) continue
+      const schema = rewrite(
+        { allOf: [omit(rest, ...ANNOTATIONS), branch === true ? {} : branch] },
+        `${join(path, keyword)}.${index}`,
+        open
+      )
       // A union inside the union is part of it.
       for (const each of Array.isArray(schema.oneOf) ? objects(schema.oneOf) : [schema]) {
         branches.set(JSON.stringify(each), each)
@@ -122,7 +162,7 @@ export const toHostSchema = (root: JsonObject): HostSchema => {
     const apart = distinct.every((a, i) => distinct.slice(i + 1).every((b) => areDisjoint(a, b)))
     if (apart && distinct.length > 1) return { ...annotations, oneOf: distinct }
     drop(path, keyword)
-    return annotations
+    return rewrite(rest, path, open)
   }
 
   /** Constants, each group of one type. */
@@ -141,30 +181,8 @@ export const toHostSchema = (root: JsonObject): HostSchema => {
     return groups.length === 1 && only !== undefined ? { ...only, ...annotations } : { ...annotations, oneOf: groups }
   }
 
-  const rewrite = (input: JsonObject, path: string, open: ReadonlyArray<string>): JsonObject => {
-    let node = omit(input, ...SILENT)
-    if (typeof node.$ref === "string") {
-      const { $ref } = node
-      const target = open.includes($ref) ? undefined : resolve($ref)
-      if (target === undefined) {
-        drop(path, "$ref")
-        return pick(node, ANNOTATIONS)
-      }
-      return rewrite({ ...target, ...omit(node, "$ref") }, path, [...open, $ref])
-    }
-    if (Array.isArray(node.allOf)) {
-      const rest = omit(node, "allOf")
-      const parts = [rest, ...objects(node.allOf)]
-      const properties = parts.map((part) => part.properties).filter((fields) => isJsonObject(fields))
-      const required = parts.flatMap((part) => strings(part.required))
-      node = Object.assign(
-        {},
-        ...parts,
-        properties.length > 0 && { properties: Object.assign({}, ...properties) },
-        required.length > 0 && { required: Array.from(new Set(required)) }
-      )
-      return rewrite(node, path, open)
-    }
+  const rewrite = (input: JsonObject, path: string, above: ReadonlyArray<string>): JsonObject => {
+    const { node, open } = gather(input, path, above)
     if (Array.isArray(node.anyOf)) return union(node, "anyOf", path, open)
     if (Array.isArray(node.oneOf)) return union(node, "oneOf", path, open)
     if (Array.isArray(node.enum)) return constants(node, node.enum, path)

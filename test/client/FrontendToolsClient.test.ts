@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { type ClientOptions, FrontendToolsClient } from "../../src/client/FrontendToolsClient.ts"
 import * as Tool from "../../src/client/Tool.ts"
 import { BridgeServer, MemoryHost, Namespace } from "../../src/index.ts"
-import { listed, memoryBridge } from "../support/memoryBridge.ts"
+import { connect as connectAs, listed, memoryBridge, registerReads } from "../support/memoryBridge.ts"
 import { memorySockets, settle } from "../support/memorySocket.ts"
 
 const Todo = Schema.Struct({
@@ -116,6 +116,9 @@ describe("tools", () => {
       assert.strictEqual(called, 0)
       yield* call("demo__add", { list: [{ n: 1 }] })
       assert.strictEqual(called, 1)
+      yield* client.register(read("list"))
+      yield* settle
+      assert.strictEqual(yield* call("demo__list", undefined), "list")
     }).pipe(Effect.provide(memoryBridge()))
   )
 
@@ -247,6 +250,21 @@ describe("registrations", () => {
         latest().sent.map(({ type }) => type),
         ["hello", "register"]
       )
+    }).pipe(Effect.provide(memoryBridge({ maxTools: 2 })))
+  )
+
+  it.effect("that a later session refuses fail from then on", () =>
+    Effect.gen(function* () {
+      const { client, latest } = yield* connect()
+      const { publicNames } = yield* client.register(read("a"), read("b"))
+      assert.deepStrictEqual(yield* publicNames, ["demo__a", "demo__b"])
+      latest().drop()
+      yield* settle
+      registerReads(yield* connectAs("other"), "c")
+      yield* TestClock.adjust("2 seconds")
+      yield* settle
+      assert.deepStrictEqual(yield* listed, ["demo__a", "other__c"])
+      assert.deepInclude(yield* Effect.flip(publicNames), { code: "too_many_tools", names: ["b"] })
     }).pipe(Effect.provide(memoryBridge({ maxTools: 2 })))
   )
 

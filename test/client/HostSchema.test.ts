@@ -1,3 +1,4 @@
+import { Validator } from "@cfworker/json-schema"
 import { assertSupportedJsonSchema } from "@deepseek-ai/dsh-tools"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -15,32 +16,102 @@ const Category: Schema.Codec<Category> = Schema.Struct({
   children: Schema.Array(Schema.suspend((): Schema.Codec<Category> => Category))
 }).annotate({ identifier: "Category" })
 
-const JsonSchemas = Schema.Struct({
-  type: Schema.optionalKey(
-    Schema.Union([
-      Schema.Literals(["object", "array", "string", "integer"]),
-      Schema.Array(Schema.Literals(["null", "number"]))
-    ])
-  ),
-  properties: Schema.optionalKey(Schema.Record(Schema.Literals(["a", "b"]), Schema.Json)),
-  required: Schema.optionalKey(Schema.Array(Schema.Literals(["a", "z"]))),
-  additionalProperties: Schema.optionalKey(Schema.Union([Schema.Boolean, Schema.Struct({})])),
-  items: Schema.optionalKey(
-    Schema.Struct({ type: Schema.Literal("string"), format: Schema.optionalKey(Schema.String) })
-  ),
-  enum: Schema.optionalKey(Schema.Array(Schema.Union([Schema.String, Schema.Null, Schema.Int, Schema.Boolean]))),
-  const: Schema.optionalKey(Schema.Union([Schema.String, Schema.Boolean])),
-  anyOf: Schema.optionalKey(
-    Schema.Array(Schema.Struct({ type: Schema.Literals(["null", "string", "number", "integer", "object"]) }))
-  ),
-  $ref: Schema.optionalKey(Schema.Literals(["#", "#/properties/a", "#/nowhere"])),
-  minLength: Schema.optionalKey(Schema.Int),
-  description: Schema.optionalKey(Schema.String)
+interface Node {
+  readonly [keyword: string]: unknown
+}
+
+const Name = Schema.Literals(["a", "b"])
+const Scalar = Schema.Union([Name, Schema.Literals([0, 1, 1.5, -2]), Schema.Boolean, Schema.Null])
+const Type = Schema.Literals(["object", "array", "string", "integer", "number", "boolean", "null"])
+const Sub = Schema.suspend((): Schema.Codec<Node> => JsonSchema)
+const SubOrBoolean = Schema.Union([Sub, Sub, Schema.Boolean])
+
+/** JSON Schemas that say something about small values: within and beyond the subset. */
+const JsonSchema: Schema.Codec<Node> = Schema.Struct({
+  type: Schema.optionalKey(Schema.Union([Type, Type, Schema.Array(Type).check(Schema.isMinLength(1))])),
+  properties: Schema.optionalKey(Schema.Record(Name, SubOrBoolean)),
+  required: Schema.optionalKey(Schema.Array(Schema.Literals(["a", "b", "z"]))),
+  additionalProperties: Schema.optionalKey(SubOrBoolean),
+  items: Schema.optionalKey(SubOrBoolean),
+  enum: Schema.optionalKey(Schema.Array(Scalar).check(Schema.isMinLength(1))),
+  const: Schema.optionalKey(Scalar),
+  anyOf: Schema.optionalKey(Schema.Array(SubOrBoolean).check(Schema.isMinLength(1))),
+  oneOf: Schema.optionalKey(Schema.Array(SubOrBoolean).check(Schema.isMinLength(1))),
+  allOf: Schema.optionalKey(Schema.Array(SubOrBoolean).check(Schema.isMinLength(1))),
+  not: Schema.optionalKey(Sub),
+  $ref: Schema.optionalKey(Schema.Literals(["#/$defs/one", "#/$defs/two", "#/nowhere"])),
+  minLength: Schema.optionalKey(Schema.Literals([0, 2])),
+  minimum: Schema.optionalKey(Schema.Literals([0, 1])),
+  description: Schema.optionalKey(Name)
 })
 
+const Value: Schema.Codec<unknown> = Schema.Union([
+  Scalar,
+  Schema.Array(Scalar),
+  Schema.Struct({
+    a: Schema.optionalKey(Schema.suspend(() => Value)),
+    b: Schema.optionalKey(Scalar),
+    z: Schema.optionalKey(Scalar)
+  })
+])
+
+const accepts = (schema: object, value: unknown): boolean => {
+  try {
+    return new Validator(schema, "2020-12").validate(value).valid
+  } catch {
+    // A reference to nowhere, or one that never ends: no host would take it, nor does it say anything.
+    return false
+  }
+}
+
 describe("schemas for hosts", () => {
-  it.prop("whatever comes in, what comes out is in the subset of the host", [JsonSchemas], ([schema]) => {
-    assertSupportedJsonSchema(toHostSchema(schema).schema)
+  it.prop(
+    "whatever comes in, what comes out is in the subset of the host",
+    [JsonSchema, JsonSchema, JsonSchema],
+    ([root, one, two]) => {
+      assertSupportedJsonSchema(toHostSchema({ ...root, $defs: { one, two } }).schema)
+    }
+  )
+
+  it.prop(
+    "what the schema accepts, the host's accepts too",
+    [JsonSchema, JsonSchema, JsonSchema, Schema.Array(Value).check(Schema.isMinLength(5))],
+    ([root, one, two, values]) => {
+      const schema = { ...root, $defs: { one, two } }
+      const { schema: wider } = toHostSchema(schema)
+      for (const value of values) {
+        if (accepts(schema, value)) assert.isTrue(accepts(wider, value), JSON.stringify({ schema, wider, value }))
+      }
+    },
+    { arbitrary: { runs: 500 } }
+  )
+
+  it("what a reference and its neighbours say holds together", () => {
+    const { dropped, schema } = toHostSchema({
+      $ref: "#/$defs/Named",
+      properties: { age: { type: "integer" } },
+      allOf: [{ $ref: "#/$defs/Tagged" }, { $ref: "#/$defs/Named" }],
+      $defs: {
+        Named: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+        Tagged: { properties: { tags: { type: "array" }, constructor: {} }, required: ["tags"] }
+      }
+    })
+    assert.deepStrictEqual(schema, {
+      type: "object",
+      properties: { name: { type: "string" }, tags: { type: "array" }, constructor: {}, age: { type: "integer" } },
+      required: ["name", "tags"]
+    })
+    assert.deepStrictEqual(dropped, [])
+  })
+
+  it("what stands beside a union that cannot be said stays", () => {
+    const result = toHostSchema({
+      type: "object",
+      properties: { a: {}, b: {} },
+      anyOf: [{ required: ["a"] }, { required: ["b"] }]
+    })
+    assert.deepStrictEqual(result.schema, { type: "object", properties: { a: {}, b: {} } })
+    assert.deepStrictEqual(keywords(result), [": anyOf"])
   })
 
   it("the subset itself is left alone", () => {

@@ -278,6 +278,27 @@ describe("calls that nobody waits for", () => {
     })
   )
 
+  it.effect("are not begun: what an old socket or one of an ended client still says is not heard", () =>
+    Effect.gen(function* () {
+      let calls = 0
+      const { client, latest } = yield* withTool(() => calls++)
+      const old = latest()
+      old.drop()
+      yield* TestClock.adjust("2 seconds")
+      latest().welcome()
+      yield* settle
+      latest().take()
+      yield* call(old)
+      // Nor is it an answer to what the new session asked for.
+      old.say({ type: "registered", names: ["demo__stale"] })
+      assert.strictEqual(client.state, "connected")
+      client.disconnect()
+      yield* call(latest())
+      assert.strictEqual(calls, 0)
+      assert.deepStrictEqual([...old.sent, ...latest().sent], [])
+    })
+  )
+
   it.effect("cost only themselves: the others go on", () =>
     Effect.gen(function* () {
       const { latest } = yield* withTool((args) => (args === "hang" ? never() : args))

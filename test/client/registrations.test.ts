@@ -240,6 +240,7 @@ describe("registering again", () => {
       const again = quiet(client.registerTools([tool("a", { description: "other" })]))
       yield* settle
       assert.deepStrictEqual(brief(latest()), ["-a"])
+      assert.strictEqual(yield* outcome(again), "unsettled")
       yield* unregistered(latest(), "a")
       const [frame] = latest().sent
       assert.deepInclude(frame, { type: "register" })
