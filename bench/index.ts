@@ -9,6 +9,7 @@ import * as PeerPlugin from "dsh-frontend-tools-bridge"
 import { createFrontendToolsClient } from "dsh-frontend-tools-client"
 import WebSocket, { WebSocketServer } from "ws"
 import * as OurPlugin from "../src/index.ts"
+import { clientPairs } from "./client.ts"
 import { type BridgeUnderTest, type Client, startInHarness, startOurs, startPeer } from "./contenders.ts"
 import { compare, inFlight, oneAtATime, quantile, type Row } from "./harness.ts"
 
@@ -222,6 +223,10 @@ const registering = async () => {
   }
 }
 
+const clients = async () => {
+  rows.push(...(await clientPairs()))
+}
+
 /** Through the whole pipeline of the real harness, each bridge as its plugin. */
 const inHarness = async () => {
   const bridges = { ours: await startInHarness(OurPlugin, first), peer: await startInHarness(PeerPlugin, first) }
@@ -260,7 +265,14 @@ const inHarness = async () => {
   )
 }
 
-const cases: Readonly<Record<string, () => Promise<void>>> = { calls, inHarness, lookups, sessions, registering }
+const cases: Readonly<Record<string, () => Promise<void>>> = {
+  calls,
+  clients,
+  inHarness,
+  lookups,
+  sessions,
+  registering
+}
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()
 
