@@ -228,6 +228,23 @@ describe("in place of the published client", () => {
     )
   )
 
+  it.live("a bare connection answers for a handler that fails", () =>
+    Effect.gen(function* () {
+      const { url } = yield* WebSocketListener
+      const registered = Promise.withResolvers<void>()
+      const connection = new Ours.BridgeConnection(
+        { url, key: "demo-key" },
+        { onRegistered: () => registered.resolve(), onCall: () => Promise.reject(new Error("out of milk")) }
+      )
+      yield* Effect.promise(() => connection.connect())
+      connection.registerTools([spec("a")])
+      yield* Effect.promise(() => registered.promise)
+      const error = yield* Effect.flip(MemoryHost.use((host) => host.call("demo__a", {})))
+      assert.match(error.message, /\(internal\): out of milk/)
+      connection.disconnect()
+    }).pipe(Effect.provide(socketBridge()))
+  )
+
   it("a table of tools", async () => {
     const play = async (sdk: Sdk) => {
       const log: Array<unknown> = []
