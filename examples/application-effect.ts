@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect, Layer, Schema, Stream } from "effect"
 import { FrontendToolsClient, Tool } from "effect-frontend-tools/client"
 

@@ -67,6 +67,10 @@ describe("architecture", () => {
     }
   })
 
+  it("takes single modules of the platform: its index needs an optional database client", () => {
+    for (const [file, imports] of graph) assert.notInclude(imports, "@effect/platform-node", file)
+  })
+
   it("keeps what a page loads free of the platform and of the bridge", () => {
     for (const entry of ["src/protocol.ts", "src/client.ts", "src/promise.ts"]) {
       for (const file of reachableFrom(entry)) {

@@ -15,7 +15,9 @@ import { temporaryFolder } from "./support/temporaryFolder.ts"
 const root = join(import.meta.dirname, "..")
 const read = (file: string) => readFileSync(join(root, file), "utf8")
 
-const blocks = Array.from(read("README.md").matchAll(/<!-- (examples\/\S+) -->\n```\w+\n([\s\S]*?)\n```/g))
+const blocks = ["README.md", "docs/applications-browser.md"].flatMap((file) =>
+  Array.from(read(file).matchAll(/<!-- (examples\/\S+) -->\n```\w+\n([\s\S]*?)\n```/g))
+)
 
 describe("README", () => {
   it("shows examples as they are", () => {

@@ -142,11 +142,12 @@ export const makeCore = (options: CoreOptions, fork: Fork): ClientCore => {
         hadSession = true
         failures = 0
         diagnosis = undefined
-      } else if (end.stage === "opening" && end.reason === "unreachable") {
+      } else if (end.stage === "opening" && (end.reason === "unreachable" || end.reason === "handshake_timeout")) {
         if (diagnosis === undefined || failures % DIAGNOSE_EVERY === 0) {
           diagnosis = yield* Effect.promise(() => diagnose(options.url, options.platform))
         }
-        why = diagnosis
+        // A browser that still asks its user holds the socket back: that is no silent bridge.
+        if (end.reason === "unreachable" || diagnosis.reason === "blocked_by_permission") why = diagnosis
       }
       const again = hadSession ? options.reconnect : options.retryFirst
       if (isHopeless(end) || !again || (refused && !options.authRetry)) {

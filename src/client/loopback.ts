@@ -17,6 +17,8 @@ export interface Platform {
   readonly permission?: ((name: string) => Promise<string | undefined>) | undefined
   /** Whether the page's (and its frame's) policy allows a feature; undefined where the browser does not know it. */
   readonly allows?: ((feature: string) => boolean | undefined) | undefined
+  /** Whether the page's Content-Security-Policy forbids a socket to this address. */
+  readonly forbids?: ((url: string) => Promise<boolean>) | undefined
   /** Settles when an HTTP server answers at the address within a second or so, and fails otherwise. */
   readonly probe?: ((url: string) => Promise<unknown>) | undefined
 }
@@ -33,6 +35,25 @@ const isWebKitOnly = (userAgent: string): boolean =>
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null
+
+/** Opens a socket to see whether that is reported as a violation of the page's policy, which it is before the socket fails. */
+const violates = (document: Document, url: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = new WebSocket(url)
+    const end = (forbidden: boolean) => {
+      document.removeEventListener("securitypolicyviolation", reported)
+      socket.close()
+      resolve(forbidden)
+    }
+    const reported = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
+      // Browsers report the address with or without its path.
+      if (effectiveDirective === "connect-src" && socket.url.startsWith(blockedURI)) end(true)
+    }
+    document.addEventListener("securitypolicyviolation", reported)
+    socket.onopen = () => end(false)
+    socket.onerror = () => end(false)
+    AbortSignal.timeout(PROBE_MILLIS).onabort = () => end(false)
+  })
 
 /** The platform that this code runs on. */
 export const thisPlatform = (): Platform => {
@@ -61,9 +82,17 @@ export const thisPlatform = (): Platform => {
       if (!Array.isArray(known) || !known.includes(feature)) return undefined
       return Reflect.apply(policy.allowsFeature, policy, [feature]) === true
     },
+    forbids: document && ((url) => violates(document, url).catch(() => false)),
     probe:
       fetch && ((url) => fetch(url, { mode: "no-cors", cache: "no-store", signal: AbortSignal.timeout(PROBE_MILLIS) }))
   }
+}
+
+const permissionMessage = (state: string, host: string, isSecureContext: boolean | undefined): string => {
+  const refused = "the browser does not let this page reach the machine's own network"
+  if (isSecureContext === false) return `${refused}, since it is not served over https`
+  if (state === "denied") return `${refused}: allow it in the site settings (Local network access)`
+  return `${refused} until you allow it when the browser asks, or in the site settings (Local network access); if it never asks, nothing answers at ${host}`
 }
 
 /**
@@ -97,14 +126,13 @@ export const diagnose = async (url: string, platform: Platform): Promise<Diagnos
       const state = await platform.permission?.(feature)
       if (state === undefined) continue
       if (state === "granted") break
-      const way =
-        platform.isSecureContext === false
-          ? "serve it over https"
-          : `${state === "denied" ? "" : "allow it when the browser asks, or "}allow it in the site settings (Local network access)`
-      return {
-        reason: "blocked_by_permission",
-        message: `the browser does not let this page reach the machine's own network: ${way}`
-      }
+      return { reason: "blocked_by_permission", message: permissionMessage(state, host, platform.isSecureContext) }
+    }
+  }
+  if (await platform.forbids?.(url)) {
+    return {
+      reason: "blocked_by_policy",
+      message: `the page's Content-Security-Policy forbids the connection: add ${new URL(url).origin} to its connect-src`
     }
   }
   const answers = platform.probe?.(`${protocol.replace("ws", "http")}//${host}/`).then(

@@ -9,10 +9,16 @@ export interface KeyStorage {
 /** Where the key is kept unless told otherwise. */
 export const KEY_STORAGE_NAME = "frontend-tools-key"
 
+const isKey = (value: string | null): value is string => value !== null && CLIENT_KEY_PATTERN.test(value)
+
+// What could not be stored lasts as long as the page, the same for everyone who asks.
+const unstored = new Map<string, string>()
+
 /**
- * The application's key: made at the first call and the same from then on. A storage
- * that fails (a private window, a sandboxed frame) gives a key that lasts as long as
- * the page.
+ * The application's key: made at the first call and the same from then on, in every tab.
+ * A storage that fails (a private window, a sandboxed frame, a worker, which has none)
+ * gives a key that lasts as long as the page. `buildClientKeyClipboardText` makes it
+ * the text that a person pastes to a model.
  */
 export const storedClientKey = (
   options: { readonly storage?: KeyStorage | undefined; readonly name?: string | undefined } = {}
@@ -22,11 +28,14 @@ export const storedClientKey = (
     // The property itself throws where storage is forbidden.
     const storage = options.storage ?? globalThis.localStorage
     const stored = storage.getItem(name)
-    if (stored !== null && CLIENT_KEY_PATTERN.test(stored)) return stored
-    const key = generateClientKey()
-    storage.setItem(name, key)
-    return key
+    if (isKey(stored)) return stored
+    storage.setItem(name, unstored.get(name) ?? generateClientKey())
+    const kept = storage.getItem(name)
+    if (isKey(kept)) return kept
   } catch {
-    return generateClientKey()
+    // Forbidden, full or not there.
   }
+  const key = unstored.get(name) ?? generateClientKey()
+  unstored.set(name, key)
+  return key
 }

@@ -125,6 +125,18 @@ describe("connecting", () => {
     })
   )
 
+  it.effect("says that the browser asks its user when that is what holds the socket back", () =>
+    Effect.gen(function* () {
+      const { last } = yield* start({
+        platform: { page: { protocol: "https:", hostname: "shop.example" }, permission: async () => "prompt" }
+      })
+      yield* TestClock.adjust("10 seconds")
+      yield* settle
+      assert.strictEqual(brief(last()), "connecting: blocked_by_permission")
+      assert.include(last().message, "until you allow it when the browser asks")
+    })
+  )
+
   it.effect("gives a bridge that takes the connection ten seconds for its welcome", () =>
     Effect.gen(function* () {
       const { last, latest } = yield* start()
