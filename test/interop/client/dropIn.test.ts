@@ -301,6 +301,15 @@ describe("in place of the published client", () => {
       const read = Ours.parseClientMessage(JSON.stringify(frame), phase)
       assert.deepStrictEqual(JSON.parse(Ours.encodeClientMessage(read)), frame)
     }
+    // A frame is judged as what it says it is, whenever it comes.
+    assert.strictEqual(
+      thrownBy(() => Ours.parseServerMessage('{"type":"call","callId":""}')),
+      "FrontendToolsError invalid_message: call.callId must be a non-empty string"
+    )
+    assert.strictEqual(
+      thrownBy(() => Ours.parseServerMessage('{"type":"welcome","protocol":6}')),
+      "FrontendToolsError invalid_message: protocol version 6 is not supported (expected 5)"
+    )
     const malformed = [
       "",
       "[]",
