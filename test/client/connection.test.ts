@@ -423,9 +423,12 @@ describe("connect and disconnect", () => {
       const connecting = client.connect()
       latest().fail()
       yield* TestClock.adjust("2 seconds")
+      // Nobody has registered the key yet.
+      latest().refuse("auth_failed", "key rejected")
+      yield* TestClock.adjust("6 seconds")
       latest().welcome()
       assert.isUndefined(yield* outcome(connecting))
-      assert.deepStrictEqual(states, ["connecting", "connecting: unreachable", "connected"])
+      assert.deepStrictEqual(states, ["connecting", "connecting: unreachable", "refused: auth_failed", "connected"])
     })
   )
 
