@@ -78,9 +78,9 @@ export interface ToolRegistration {
 
 export interface FrontendToolsClient {
   /**
-   * Connects, and resolves when welcomed. Rejects when the client stops trying; the state
-   * tells of what it goes on trying in spite of. On a live client it does nothing; during
-   * a wait it tries at once.
+   * Connects, and resolves when welcomed. Rejects when the client stops trying; until then
+   * the state says what is in the way. On a live client it does nothing; during a wait it
+   * tries at once.
    */
   connect(): Promise<void>
   /** Ends the client for good. */
