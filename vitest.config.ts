@@ -7,6 +7,8 @@ export default defineConfig({
     exclude: ["test/dsh-cli/**"],
     // Real sockets, browsers and child processes on a busy machine; no test waits for time to pass.
     testTimeout: 30_000,
+    // Loading Effect for each file anew would take longer than the tests; none relies on a fresh module.
+    isolate: false,
     hookTimeout: 60_000,
     reporters: ["default", "./test/support/summaryReporter.ts"]
   }
