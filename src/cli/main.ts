@@ -4,6 +4,7 @@ import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { backendCommand } from "./backend.ts"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
+import { chatCommand } from "./chat.ts"
 import { explainConfig, explainInvocation, toLine } from "./complaint.ts"
 import { keyCommand } from "./key.ts"
 import { mcpCommand } from "./mcp.ts"
@@ -14,7 +15,7 @@ const NAME = "effect-frontend-tools"
 
 const root = Command.make(NAME).pipe(
   Command.withDescription("Let a model use the tools that live inside running applications"),
-  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, backendCommand])
+  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, chatCommand, backendCommand])
 )
 
 // Standard output belongs to what a command prints, and with `mcp` to the protocol.

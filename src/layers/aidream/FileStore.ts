@@ -81,9 +81,7 @@ export const layerFileStore = (
 
 const failing =
   (method: string, key?: string) =>
-  <A>(
-    effect: Effect.Effect<A, PlatformError.PlatformError>
-  ): Effect.Effect<A, KeyValueStore.KeyValueStoreError> =>
+  <A>(effect: Effect.Effect<A, PlatformError.PlatformError>): Effect.Effect<A, KeyValueStore.KeyValueStoreError> =>
     Effect.mapError(
       effect,
       (cause) =>

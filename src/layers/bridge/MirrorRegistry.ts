@@ -182,11 +182,7 @@ export class MirrorRegistry extends Context.Service<
         open,
         lookup: (name) => mirrored.get(name)?.tool,
         list,
-        tools: Effect.sync(() =>
-          list().sort(
-            Order.mapInput(Order.String, (tool: HostTool) => tool.publicName)
-          )
-        )
+        tools: Effect.sync(() => list().sort(Order.mapInput(Order.String, (tool: HostTool) => tool.publicName)))
       })
     })
   )
