@@ -1,8 +1,8 @@
 /** Where a chat's messages and a person's decisions come from: the lines of standard input. */
 import { type Cause, Context, Effect, Layer, Queue, Stdio, Stream } from "effect"
 
-/** Takes a line instead of the queue of messages. */
-export type LineHandler = (line: string) => Effect.Effect<void>
+/** Takes the lines that came in one go, at least one, instead of the queue of messages. */
+export type LinesHandler = (lines: ReadonlyArray<string>) => Effect.Effect<void>
 
 /**
  * Lines of standard input. On a terminal, while something takes lines, a line goes
@@ -16,7 +16,7 @@ export class ChatInput extends Context.Service<
     /** The next message; `undefined` when the input has ended. */
     readonly next: Effect.Effect<string | undefined>
     /** Gives the lines to the handler while the effect runs. Without a terminal they wait for `next`. */
-    readonly while: (handler: LineHandler) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    readonly while: (handler: LinesHandler) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   }
 >()("effect-frontend-tools/cli/ChatInput") {
   /** `messages: false` reads a terminal only, and only for decisions. */
@@ -27,14 +27,18 @@ export class ChatInput extends Context.Service<
         const stdio = yield* Stdio.Stdio
         const interactive = yield* stdio.stdinIsTerminal
         const messages = yield* Queue.unbounded<string, Cause.Done>()
-        let handler: LineHandler | undefined
+        let handler: LinesHandler | undefined
 
         if (interactive || options.messages) {
           yield* stdio.stdin.pipe(
             Stream.decodeText,
             Stream.splitLines,
-            Stream.runForEach((line) =>
-              Effect.suspend(() => (interactive && handler !== undefined ? handler(line) : Queue.offer(messages, line)))
+            Stream.runForEachArray((lines) =>
+              Effect.suspend(() =>
+                interactive && handler !== undefined
+                  ? handler(lines)
+                  : Effect.sync(() => void Queue.offerAllUnsafe(messages, lines))
+              )
             ),
             Effect.ignore,
             Effect.andThen(Queue.end(messages)),

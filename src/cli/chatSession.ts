@@ -26,7 +26,12 @@ export interface ChatOptions {
 
 /** How a turn, or the attempt to begin one, came out. */
 type Outcome =
-  | { readonly _tag: "Ended"; readonly outcome: TurnOutcome; readonly waitsForOthers: boolean }
+  | {
+      readonly _tag: "Ended"
+      readonly outcome: TurnOutcome
+      /** The turn may go on once the backend can be reached again. */
+      readonly lost: boolean
+    }
   | { readonly _tag: "Refused"; readonly error: AidreamError }
 
 /** How long applications get to connect: to be asked for at all, and to be found again after a restart. */
@@ -75,34 +80,49 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
     return yield* new ChatExit({ code: 1, message: `${missingApplications().join(", ")} did not connect` })
   })
 
-  const takeLine = Effect.fnUntraced(function* (line: string) {
-    if (yield* decideBy(line)) return
-    if (line.trim() === "/cancel") return yield* runs.cancel(conversationId)
-    if (line.trim() !== "") yield* output.tell("the turn is not over yet; /cancel stops it")
+  // Of what was typed in one go, one line answers a question: the next question has not been read yet.
+  const takeLines = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
+    if (yield* decideBy(lines[0] ?? "")) return
+    for (const line of lines) {
+      if (line.trim() === "/cancel") yield* runs.cancel(conversationId)
+      else if (line.trim() !== "") yield* output.tell("the turn is not over yet; /cancel stops it")
+    }
   })
 
   /** Shows a turn to its end. */
   const follow = (events: Stream.Stream<AgentEvent, AidreamError>): Effect.Effect<Outcome> =>
     Effect.suspend(() => {
       let outcome: TurnOutcome = "truncated"
-      let waitsForOthers = false
+      let undelivered = false
+      let nothingOpen = false
       const take = (event: AgentEvent) => {
-        if (event._tag === "RunOpened") isNew = false
-        if (event._tag === "CallLeft") waitsForOthers = true
-        // Nothing was ever handed out in this conversation, so nothing is left to go on with.
-        const nothing =
-          event._tag === "ResumeDeferred" &&
-          event.error?.reason._tag === "Refused" &&
-          event.error.reason.error.code === "user_request_not_found"
-        if (event._tag === "TurnEnded") outcome = idle ? "idle" : event.outcome
-        idle ||= nothing
+        switch (event._tag) {
+          case "RunOpened":
+            isNew = false
+            break
+          case "CallSettled":
+            undelivered ||= event.delivery === "kept"
+            break
+          case "ResumeDeferred":
+            undelivered = event.reason === "conflict" || event.reason === "unreachable"
+            nothingOpen ||= codeOfRefusal(event.error) === "user_request_not_found"
+            break
+          case "TurnEnded":
+            outcome = nothingOpen ? "idle" : event.outcome
+            break
+        }
         return output.event(event)
       }
-      let idle = false
       return Stream.runForEach(events, take).pipe(
-        Effect.map((): Outcome => ({ _tag: "Ended", outcome, waitsForOthers })),
+        Effect.map(
+          (): Outcome => ({
+            _tag: "Ended",
+            outcome,
+            lost: outcome === "truncated" || (outcome === "paused" && undelivered)
+          })
+        ),
         Effect.catch((error) => Effect.succeed<Outcome>({ _tag: "Refused", error })),
-        input.while(takeLine)
+        input.while(takeLines)
       )
     })
 
@@ -126,7 +146,7 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
     for (const pause of REOPENINGS) {
       if (!isLost(last)) break
       yield* output.fact({ event: "lost" }, "· the connection was lost; trying to go on")
-      yield* input.while(takeLine)(Effect.sleep(pause))
+      yield* input.while(takeLines)(Effect.sleep(pause))
       last = yield* reopen
     }
     return last
@@ -144,7 +164,7 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
     const { code, message } = verdictOn(outcome, options.conversation)
     if (outcome._tag === "Refused") {
       const { endpoint, reason, status } = outcome.error
-      const refusal = reason._tag === "Refused" ? reason.error.code : undefined
+      const refusal = codeOfRefusal(outcome.error)
       yield* output.fact({ event: "refused", endpoint, status, code: refusal, problem: reason.message })
     }
     if (code === 0) return
@@ -173,10 +193,11 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
 }, Effect.scoped)
 
 /** Whether a later attempt may find the turn. */
-const isLost = (outcome: Outcome): boolean =>
-  outcome._tag === "Refused"
-    ? outcome.error.isTransient
-    : !outcome.waitsForOthers && (outcome.outcome === "truncated" || outcome.outcome === "paused")
+const isLost = (outcome: Outcome): boolean => (outcome._tag === "Refused" ? outcome.error.isTransient : outcome.lost)
+
+/** The backend's own word for why it refused. */
+const codeOfRefusal = (error: AidreamError | undefined) =>
+  error?.reason._tag === "Refused" ? error.reason.error.code : undefined
 
 /** What an outcome means to whoever started the chat. */
 const verdictOn = (outcome: Outcome, conversation: string): { readonly code: ExitCode; readonly message: string } => {
