@@ -47,6 +47,11 @@ export const layerFileStore = (
         return (lane === undefined ? step : lane.withPermit(step)).pipe(failing(method, key))
       }
 
+      // Makes the rename itself last; not every platform can sync a folder.
+      const syncFolder = Effect.ignore(
+        Effect.scoped(Effect.flatMap(fs.open(folder, { flag: "r" }), (handle) => handle.sync))
+      )
+
       const replace = Effect.fnUntraced(function* (key: string, value: string) {
         const file = fileOf(key)
         const temporary = `${file}${TEMPORARY}${written++}`
@@ -60,6 +65,7 @@ export const layerFileStore = (
           Effect.andThen(fs.rename(temporary, file)),
           Effect.onError(() => Effect.ignore(fs.remove(temporary, { force: true })))
         )
+        yield* syncFolder
       }, Effect.uninterruptible)
 
       return KeyValueStore.makeStringOnly({
