@@ -2,7 +2,8 @@
  * `npm start`: the whole way from a model's call to a function inside a running program,
  * in one process and without any set-up. `npm start -- --once` ends after it.
  */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Config, Console, Effect, Exit, FileSystem, Layer, Redacted, References, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import {

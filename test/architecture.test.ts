@@ -67,6 +67,10 @@ describe("architecture", () => {
     }
   })
 
+  it("takes single modules of the platform: its index needs an optional database client", () => {
+    for (const [file, imports] of graph) assert.notInclude(imports, "@effect/platform-node", file)
+  })
+
   it("keeps the protocol entry free of the platform", () => {
     for (const file of reachableFrom("src/protocol.ts")) assert.match(file, BROWSER_SAFE)
   })

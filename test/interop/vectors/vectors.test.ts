@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { assertSupportedJsonSchema, validateJsonSchemaValue } from "@deepseek-ai/dsh-tools"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import WebSocket from "ws"
