@@ -236,6 +236,45 @@ describe("the results funnel", () => {
     })
   )
 
+  it.effect(
+    "a hundred calls make at most as many posts as there were ticks in which some finished, and one resume",
+    () =>
+      Effect.gen(function* () {
+        const backend = yield* startBackend
+        // Seven groups, of 1, 2, ... and the rest, each finishing in a tick of its own.
+        const sizes = [1, 2, 4, 8, 16, 32, 37]
+        const ticks = yield* Effect.forEach(sizes, () => Deferred.make<void>())
+        const wait = counting("wait", "read", ({ group }) => Deferred.await(ticks[Number(group)]!))
+        const calls = sizes.flatMap((size, group) =>
+          Array.from({ length: size }, (_, index) => delegated(`c${group}-${index}`, "wait", { group }))
+        )
+        assert.strictEqual(calls.length, 100)
+        backend.on("start", lines(suspends("req-1", ...calls)))
+        const answered = new Set<string>()
+        backend.on("tool_results", (received) => {
+          for (const { call_id } of received.body.results) answered.add(call_id)
+          return accepted(answered.size === 100)(received)
+        })
+        backend.on("resume", lines(answers("fine")))
+        const client = yield* startClient(backend, { tools: [wait.tool] })
+        const turn = yield* watch(client.runs.run({ agentId: agent, message: "hi" }))
+        yield* turn.awaitTag("CallStarted", 100)
+        yield* turn.awaitTag("RunEnded")
+        for (const [group, tick] of ticks.entries()) {
+          yield* Deferred.succeed(tick, undefined)
+          yield* backend.awaitRequests("tool_results", group + 1)
+        }
+        assert.strictEqual(yield* turn.ended, "complete")
+        yield* backend.fence
+        assert.deepStrictEqual(
+          backend.to("tool_results").map(({ body }) => body.results.length),
+          sizes
+        )
+        assert.strictEqual(backend.to("resume").length, 1)
+        assert.strictEqual(wait.runs.length, 100)
+      })
+  )
+
   it.effect("a call is not held back for a sibling that still runs", () =>
     Effect.gen(function* () {
       const backend = yield* startBackend
