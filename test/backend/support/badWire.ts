@@ -2,7 +2,6 @@
 import { createServer, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
-import { TestClock } from "effect/testing"
 
 /** What happens to a request on its way. */
 export type Mishap =
@@ -84,4 +83,4 @@ export const makeBadWire = (options: {
       })
     }),
     ({ close }) => Effect.sync(close)
-  ).pipe(TestClock.withLive)
+  )
