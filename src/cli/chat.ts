@@ -1,4 +1,4 @@
-import { Config, Effect, Layer, MutableRef, Option, Redacted, Schema } from "effect"
+import { Config, Effect, Layer, MutableRef, Option, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import * as Aidream from "../layers/aidream/Aidream.ts"
@@ -53,6 +53,12 @@ const credentials = (tokenEnv: string | undefined) =>
       }
       return Credentials.layerBearer(token)
     })
+  )
+
+/** A chat tells of the bridge itself; what is logged beside it is for whoever asks for it. */
+const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(References.MinimumLogLevel, (level) =>
+    level === "Info" ? Effect.provideService(effect, References.MinimumLogLevel, "Warn") : effect
   )
 
 /** The journal, which outlives the process. */
@@ -141,7 +147,12 @@ export const chatCommand = Command.make(
         message: Option.getOrUndefined(message),
         waitFor
       })
-    }).pipe(Effect.provide(terminal.pipe(Layer.provideMerge(outbound), Layer.provideMerge(bridge))))
+    }).pipe(
+      quietly,
+      // A terminal that is still read would keep the process alive.
+      Effect.ensuring(Effect.sync(() => process.stdin.destroy())),
+      Effect.provide(terminal.pipe(Layer.provideMerge(outbound), Layer.provideMerge(bridge)))
+    )
   })
 ).pipe(
   Command.withShortDescription("Chat with a remote agent that can use the tools of the connected applications"),

@@ -6,6 +6,7 @@ import { AgentId, ConversationId } from "../domain/aidream/Ids.ts"
 import { AgentRuns } from "../layers/aidream/AgentRuns.ts"
 import { AidreamApi } from "../layers/aidream/AidreamApi.ts"
 import { ToolLibrary } from "../layers/aidream/ToolLibrary.ts"
+import { BridgeServer } from "../layers/bridge/BridgeServer.ts"
 import { MirrorRegistry } from "../layers/bridge/MirrorRegistry.ts"
 import { type ApproveWrites, decideApprovals } from "./chatApprovals.ts"
 import { ChatExit, codeOf, type ExitCode } from "./chatExit.ts"
@@ -50,6 +51,7 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
   const mirror = yield* MirrorRegistry
   const output = yield* ChatOutput
   const runs = yield* AgentRuns
+  const bridge = yield* BridgeServer
   const decideBy = yield* decideApprovals(options.approveWrites)
   const agentId = AgentId.make(options.agent)
   const conversationId = ConversationId.make(options.conversation)
@@ -182,6 +184,16 @@ export const chat = Effect.fnUntraced(function* (options: ChatOptions) {
       else yield* settle(yield* send(line))
     }
   })
+
+  yield* Stream.runForEach(bridge.events, (event) => {
+    if (event._tag === "ToolsRegistered") {
+      const { namespace, names } = event
+      return output.fact({ event: "tools_registered", namespace, names }, `· ${namespace} offers ${names.join(", ")}`)
+    }
+    if (event._tag !== "SessionClosed") return Effect.void
+    const { namespace, reason } = event
+    return output.fact({ event: "session_closed", namespace, reason }, `· ${namespace} has gone: ${reason}`)
+  }).pipe(Effect.forkScoped({ startImmediately: true }))
 
   yield* output.fact(
     { event: "conversation", conversationId, new: isNew },

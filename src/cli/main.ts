@@ -5,7 +5,7 @@ import { CliError, CliOutput, Command } from "effect/cli"
 import { backendCommand } from "./backend.ts"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
 import { chatCommand } from "./chat.ts"
-import { explainConfig, explainInvocation, toLine } from "./complaint.ts"
+import { explainConfig, explainFailure, explainInvocation, toLine } from "./complaint.ts"
 import { keyCommand } from "./key.ts"
 import { mcpCommand } from "./mcp.ts"
 import { serveCommand } from "./serve.ts"
@@ -43,7 +43,7 @@ export const main = Command.run(root, { version: VERSION, renderErrors: true }).
   Effect.tapError((error) => {
     // The presenter has told those already.
     if (CliError.isCliError(error)) return Effect.void
-    return complain(error._tag === "ConfigError" ? explainConfig(error) : error.message)
+    return complain(error._tag === "ConfigError" ? explainConfig(error) : explainFailure(error))
   }),
   // A fault of our own: whoever reports it needs all of it.
   Effect.tapDefect((defect) => Console.error(`${NAME}:`, defect))

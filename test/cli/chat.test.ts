@@ -1,5 +1,7 @@
 /** The built chat command in a process of its own, against the built backend command. */
-import { writeFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
@@ -102,6 +104,10 @@ describe("effect-frontend-tools chat", () => {
       const of = (name: string) => all.filter(({ event }) => event === name)
       assert.deepInclude(all[0], { event: "listening", url: chat.bridge })
       assert.strictEqual(of("conversation")[0]?.new, true)
+      assert.deepInclude(of("tools_registered")[0], {
+        namespace: "todo",
+        names: ["todo__list", "todo__add", "todo__wait"]
+      })
       assert.deepStrictEqual(
         of("run_opened").map(({ resumed }) => resumed),
         [false, true]
@@ -141,6 +147,7 @@ describe("effect-frontend-tools chat", () => {
         assert.strictEqual(stdout, "Let me look.All planned.\nHello.\n")
         assert.deepStrictEqual(done, ["list"])
         for (const said of [
+          "todo offers todo__list, todo__add, todo__wait",
           'todo__list answered ["Try it"]',
           "todo__add is denied: nobody can be asked",
           "todo__add failed: The user denied this call.",
@@ -182,6 +189,42 @@ describe("effect-frontend-tools chat", () => {
       assert.strictEqual(stdout, "Waited.\nHello.\n")
       assert.include(stderr, "The client restarted while this tool ran")
       assert.deepStrictEqual(done, ["wait"])
+    })
+  )
+
+  it.live("ends on /quit at a real terminal, and a backend whose port is taken says so", () =>
+    Effect.gen(function* () {
+      const url = yield* startBackend
+      const home = yield* temporaryFolder
+      const taken = yield* runProgram([CLI, "backend", "--port", new URL(url).port])
+      assert.strictEqual(taken.code, 1)
+      assert.match(taken.stderr, /^effect-frontend-tools: listen EADDRINUSE.*\n$/)
+      // The one tool at hand everywhere that makes a terminal; without it there is nothing to try this on.
+      if (!existsSync("/usr/bin/script")) return
+      const command = [process.execPath, CLI, ...flags(url), "--port", "0", "--state-dir", home].join(" ")
+      const child = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("/usr/bin/script", ["-qefc", command, "/dev/null"], { env: { HOME: home } })),
+        (running) => Effect.sync(() => running.kill("SIGKILL"))
+      )
+      let screen = ""
+      let look = () => {}
+      child.stdout.on("data", (piece) => {
+        screen += String(piece)
+        look()
+      })
+      const shows = (said: string) =>
+        Effect.callback<void>((resume) => {
+          look = () => {
+            if (screen.includes(said)) resume(Effect.void)
+          }
+          look()
+        })
+      yield* shows("> ")
+      child.stdin.write("hello\n")
+      yield* shows("Hello.\r\n> ")
+      child.stdin.write("/quit\n")
+      const [code] = yield* Effect.promise(() => once(child, "close"))
+      assert.strictEqual(code, 0, screen)
     })
   )
 
