@@ -9,6 +9,7 @@ import * as PeerPlugin from "dsh-frontend-tools-bridge"
 import { createFrontendToolsClient } from "dsh-frontend-tools-client"
 import WebSocket, { WebSocketServer } from "ws"
 import * as OurPlugin from "../src/index.ts"
+import { clientPairs } from "./client.ts"
 import { type BridgeUnderTest, type Client, startInHarness, startOurs, startPeer } from "./contenders.ts"
 import { compare, inFlight, oneAtATime, quantile, type Row } from "./harness.ts"
 
@@ -225,6 +226,10 @@ const registering = async () => {
   }
 }
 
+const clients = async () => {
+  rows.push(...(await clientPairs()))
+}
+
 /** Through the whole pipeline of the real harness, each bridge as its plugin. */
 const inHarness = async () => {
   const bridges = { ours: await startInHarness(OurPlugin, first), peer: await startInHarness(PeerPlugin, first) }
@@ -280,6 +285,7 @@ const backend = async () => {
 
 const cases: Readonly<Record<string, () => Promise<void>>> = {
   calls,
+  clients,
   inHarness,
   lookups,
   sessions,

@@ -3,6 +3,8 @@
  * bridge's services and Layers, for programs that embed it.
  */
 export * from "./domain/bridge/BridgeError.ts"
+export * from "./domain/bridge/ErrorCode.ts"
+export * from "./domain/bridge/FrameRefused.ts"
 export * from "./domain/bridge/HostTool.ts"
 export * from "./domain/bridge/RemoteTool.ts"
 export * from "./domain/bridge/ToolName.ts"
