@@ -13,7 +13,7 @@ import { startClient } from "../aidream/support/Client.ts"
 import { answers, chunk, delegated, suspends } from "../aidream/support/events.ts"
 import { until } from "../aidream/support/until.ts"
 import { echoApplication } from "../support/echoApplication.ts"
-import { memoryBridge } from "../support/memoryBridge.ts"
+import { memoryBridge, tool } from "../support/memoryBridge.ts"
 
 /** A terminal, or what looks like a pipe. */
 const makeTerminal = Effect.fnUntraced(function* (isTerminal: boolean) {
@@ -58,6 +58,7 @@ const start = Effect.fnUntraced(function* (
     readonly message?: string
     readonly isTerminal?: boolean
     readonly conversation?: string
+    readonly waitFor?: ReadonlyArray<string>
   } = {}
 ) {
   const backend = yield* startBackend
@@ -76,7 +77,7 @@ const start = Effect.fnUntraced(function* (
     continued: options.conversation !== undefined,
     conversation: options.conversation ?? "conv-1",
     message: options.message,
-    waitFor: []
+    waitFor: options.waitFor ?? []
   }).pipe(
     Effect.provide(Layer.merge(ChatInput.layer({ messages: options.message === undefined }), ChatOutput.layer(false))),
     Effect.provide(terminal.stdio),
@@ -242,6 +243,47 @@ describe("a chat without a terminal", () => {
       yield* Fiber.join(fiber)
       assert.strictEqual(terminal.text(), "I beg\nin the middle.\n")
       assert.include(terminal.screen(), "the connection was lost; trying to go on")
+    })
+  )
+
+  it.effect("a call found again waits until its application is back, and not for ever", () =>
+    Effect.gen(function* () {
+      const pending = (name: string) =>
+        json([{ id: "r", call_id: "a", conversation_id: "conv-9", tool_name: name, user_request_id: "req-1" }])
+      const chat = yield* start({ isTerminal: false, message: "hi", conversation: "conv-9" })
+      chat.backend.on("pending_calls", pending("demo__later"))
+      chat.backend.on("continue", lines(answers("Hello.")))
+      const fiber = yield* Effect.forkScoped(chat.run)
+      yield* chat.terminal.shows("waiting for demo__later to come back")
+      yield* TestClock.adjust("14 seconds")
+      yield* chat.backend.fence
+      assert.strictEqual(chat.backend.to("tool_results").length, 0)
+      chat.application.say({ type: "register", tools: [tool("later", { readOnly: true })] })
+      chat.application.frames()
+      yield* TestClock.adjust(50)
+      assert.deepStrictEqual(yield* called(chat.application, 1), ["later"])
+      yield* Fiber.join(fiber)
+      assert.deepStrictEqual(results(chat.backend.to("tool_results")[0]?.body), [["demo__later", null]])
+
+      const gone = yield* start({ isTerminal: false, message: "hi", conversation: "conv-9" })
+      gone.backend.on("pending_calls", pending("demo__never"))
+      gone.backend.on("continue", lines(answers("Hello.")))
+      const other = yield* Effect.forkScoped(gone.run)
+      yield* gone.terminal.shows("waiting for demo__never to come back")
+      yield* TestClock.adjust("15 seconds")
+      yield* Fiber.join(other)
+      assert.match(String(results(gone.backend.to("tool_results")[0]?.body)[0]?.[1]), /No tool named demo__never/)
+    })
+  )
+
+  it.effect("waits for the applications it was told to wait for, and gives up after a minute", () =>
+    Effect.gen(function* () {
+      const { backend, run } = yield* start({ isTerminal: false, message: "hi", waitFor: ["shop"] })
+      const fiber = yield* Effect.forkScoped(Effect.flip(run))
+      yield* backend.fence
+      yield* TestClock.adjust("60 seconds")
+      assert.deepInclude(yield* Fiber.join(fiber), { code: 1, message: "shop did not connect" })
+      assert.deepStrictEqual(backend.received, [])
     })
   )
 
