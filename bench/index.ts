@@ -175,13 +175,16 @@ const lookups = async () => {
   }
 }
 
-/** Each in a process of its own, so that one contender's heap is not the other's. */
+/** Each in a process of its own, so that one contender's heap is not the other's. Its last line has the figures. */
 const inProcess = (script: string, ...args: ReadonlyArray<string>): Record<string, number> =>
   JSON.parse(
     execFileSync("node", ["--expose-gc", new URL(script, import.meta.url).pathname, ...args], {
       encoding: "utf8",
       stdio: ["ignore", "pipe", "inherit"]
     })
+      .trim()
+      .split("\n")
+      .at(-1) ?? "{}"
   )
 
 const sessions = async () => {
@@ -265,13 +268,30 @@ const inHarness = async () => {
   )
 }
 
+/** The reader of a remote backend's stream, beside `JSON.parse` of the same lines. */
+const decoding = async () => {
+  const { parse = Number.NaN, ratio = Number.NaN, reader = Number.NaN } = inProcess("./aidream-decode.ts", "json")
+  rows.push(
+    { case: "decode 10 MB of events", unit: "ms", medians: { ours: reader } },
+    { case: "parse the same lines", unit: "ms", medians: { ours: parse } },
+    { case: "decode beside parse", unit: "×", medians: { ours: ratio } }
+  )
+}
+
+/** The backend half has figures of its own, which it prints. */
+const backend = async () => {
+  execFileSync("node", ["--expose-gc", new URL("./backend.ts", import.meta.url).pathname], { stdio: "inherit" })
+}
+
 const cases: Readonly<Record<string, () => Promise<void>>> = {
   calls,
   clients,
   inHarness,
   lookups,
   sessions,
-  registering
+  registering,
+  decoding,
+  backend
 }
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()

@@ -42,4 +42,10 @@ This bridge stays up at ${url} until you press Ctrl-C. What to try next:
    ${node} ${short(join(root, "examples", "todo-page", "main.ts"))}
 
 ${JSON.stringify(configuration, undefined, 2).replaceAll(/^/gm, "   ")}
+
+4. Or let a remote agent use it. Start a backend, whose model plays a script here, then a chat with the bridge in it,
+   and the todo list as above. Ask what is on the list, or for something to be added.
+
+   ${program} backend --port 8080 --script ${short(join(root, "examples", "todo-list", "script.json"))}
+   FRONTEND_TOOLS_STATIC_CLIENTS="todo=<KEY>" ${program} chat --base-url http://127.0.0.1:8080 --agent any
 `

@@ -1,11 +1,17 @@
 #!/usr/bin/env node
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Exit } from "effect"
+import { Cause, Effect, Exit, MutableRef, Runtime } from "effect"
+import { SignalStatus } from "./cli/chatExit.ts"
 import { main } from "./cli/main.ts"
 
-NodeRuntime.runMain(main, {
+const signalStatus = MutableRef.make(0)
+
+NodeRuntime.runMain(Effect.provideService(main, SignalStatus, signalStatus), {
   // Told already, in one line.
   disableErrorReporting: true,
-  // A signal is the ordinary way to end a bridge: everything was closed in order.
-  teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  teardown: (exit, onExit) => {
+    if (Exit.isSuccess(exit)) return onExit(0)
+    if (Cause.hasInterruptsOnly(exit.cause)) return onExit(MutableRef.get(signalStatus))
+    return onExit(Runtime.getErrorExitCode(Cause.squash(exit.cause)))
+  }
 })

@@ -15,7 +15,8 @@ export interface ApplicationTool {
   readonly execute: (args: unknown) => unknown
 }
 
-const define = <A>(options: {
+/** Makes a tool of its schema and its function. */
+export const defineTool = <A>(options: {
   readonly name: string
   readonly description: string
   /** Whether the tool only reads. One that writes runs when a person has allowed the call. */
@@ -40,14 +41,14 @@ export const makeTodoList = (): ReadonlyArray<ApplicationTool> => {
   const todos: Array<Todo> = [{ id: 1, title: "Try effect-frontend-tools", done: false }]
 
   return [
-    define({
+    defineTool({
       name: "list_todos",
       description: "List everything on the todo list.",
       readOnly: true,
       parameters: Schema.Record(Schema.String, Schema.Never),
       run: () => todos
     }),
-    define({
+    defineTool({
       name: "add_todo",
       description: "Put something on the todo list.",
       readOnly: false,
@@ -58,7 +59,7 @@ export const makeTodoList = (): ReadonlyArray<ApplicationTool> => {
         return todo
       }
     }),
-    define({
+    defineTool({
       name: "complete_todo",
       description: "Mark something on the todo list as done.",
       readOnly: false,

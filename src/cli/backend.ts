@@ -1,8 +1,5 @@
-import { Console, Effect, Layer, Option } from "effect"
+import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { HttpServer } from "effect/http"
-import * as LoopbackServer from "../layers/backend/LoopbackServer.ts"
-import * as ScriptedModel from "../layers/backend/ScriptedModel.ts"
 
 /** `backend`: the backend half of the outbound contract on loopback, with a scripted model. */
 export const backendCommand = Command.make(
@@ -18,22 +15,10 @@ export const backendCommand = Command.make(
       Flag.optional
     )
   },
-  Effect.fnUntraced(function* ({ db, port, script }) {
-    const read = Option.isSome(script) ? yield* ScriptedModel.readScript(script.value) : undefined
-    const server = LoopbackServer.layer({
-      port,
-      database: { filename: Option.getOrElse(db, () => ":memory:") },
-      model: read === undefined ? ScriptedModel.layerDemo : ScriptedModel.layerScript(read),
-      catalog: read?.catalog
-    })
-    const announced = Layer.effectDiscard(
-      Effect.flatMap(HttpServer.HttpServer, ({ address }) =>
-        Console.log(
-          `listening on ${address._tag === "UnixPathAddress" ? address.path : `http://127.0.0.1:${address.port}`}`
-        )
-      )
-    )
-    return yield* Layer.launch(announced.pipe(Layer.provide(server)))
+  Effect.fnUntraced(function* (options) {
+    // Half of what the whole command line loads belongs to this command alone.
+    const { serveBackend } = yield* Effect.promise(() => import("./serveBackend.ts"))
+    return yield* serveBackend(options)
   })
 ).pipe(
   Command.withDescription("Serve the backend half of the outbound contract on loopback, with a scripted model"),

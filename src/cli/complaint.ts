@@ -29,6 +29,10 @@ export const explainConfig = ({ cause }: Config.ConfigError): string =>
         .join("; ")
     : cause.message
 
+/** The fault of anything else. Some errors of the platform have their text in their cause alone. */
+export const explainFailure = (error: { readonly message: string; readonly cause?: unknown }): string =>
+  error.message === "" && error.cause instanceof Error ? error.cause.message : error.message
+
 /** As it stands on standard error. */
 export const toLine = (program: string, message: string): string =>
   `${program}: ${message.replaceAll(/\s+/g, " ").trim()}`

@@ -4,7 +4,8 @@ import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
 import { backendCommand } from "./backend.ts"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
-import { explainConfig, explainInvocation, toLine } from "./complaint.ts"
+import { chatCommand } from "./chat.ts"
+import { explainConfig, explainFailure, explainInvocation, toLine } from "./complaint.ts"
 import { keyCommand } from "./key.ts"
 import { mcpCommand } from "./mcp.ts"
 import { serveCommand } from "./serve.ts"
@@ -14,7 +15,7 @@ const NAME = "effect-frontend-tools"
 
 const root = Command.make(NAME).pipe(
   Command.withDescription("Let a model use the tools that live inside running applications"),
-  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, backendCommand])
+  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, chatCommand, backendCommand])
 )
 
 // Standard output belongs to what a command prints, and with `mcp` to the protocol.
@@ -42,7 +43,7 @@ export const main = Command.run(root, { version: VERSION, renderErrors: true }).
   Effect.tapError((error) => {
     // The presenter has told those already.
     if (CliError.isCliError(error)) return Effect.void
-    return complain(error._tag === "ConfigError" ? explainConfig(error) : error.message)
+    return complain(error._tag === "ConfigError" ? explainConfig(error) : explainFailure(error))
   }),
   // A fault of our own: whoever reports it needs all of it.
   Effect.tapDefect((defect) => Console.error(`${NAME}:`, defect))

@@ -2,7 +2,6 @@ import { Console, Effect, Layer } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Bridge from "../layers/bridge/Bridge.ts"
 import { WebSocketListener } from "../layers/bridge/WebSocketListener.ts"
-import { McpHost } from "../layers/host/McpHost.ts"
 import { bridgeConfig, bridgeFlags } from "./bridgeFlags.ts"
 import { VERSION } from "./version.ts"
 
@@ -18,8 +17,10 @@ export const mcpCommand = Command.make(
       Flag.withDefault("ask")
     )
   },
-  ({ approveWrites, ...flags }) =>
-    Effect.gen(function* () {
+  Effect.fnUntraced(function* ({ approveWrites, ...flags }) {
+    // MCP is for this command alone.
+    const { McpHost } = yield* Effect.promise(() => import("../layers/host/McpHost.ts"))
+    yield* Effect.gen(function* () {
       const { url } = yield* WebSocketListener
       const { closed } = yield* McpHost
       yield* Console.error(`listening on ${url}`)
@@ -32,6 +33,7 @@ export const mcpCommand = Command.make(
         )
       )
     )
+  })
 ).pipe(
   Command.withDescription("Run the bridge as an MCP server over standard input and output"),
   Command.withExamples([

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { Credentials } from "../../src/aidream.ts"
+import { ConversationId, Credentials } from "../../src/aidream.ts"
 import { accepted, type Handler, json, lines, type Reply, refuse, startBackend, text } from "./support/Backend.ts"
 import { agent, type ClientOptions, conversation, counting, startClient, storeOf, watch } from "./support/Client.ts"
 import { answers, delegated, suspends } from "./support/events.ts"
@@ -62,6 +62,50 @@ describe("the results funnel", () => {
       yield* until("the journal is empty", () => next.journal.entries().length === 0)
       assert.strictEqual(look.runs.length, 1)
       assert.deepStrictEqual(backend.to("tool_results")[3]?.body, backend.to("tool_results")[0]?.body)
+    })
+  )
+
+  it.effect("F-30 a wake-up during another one is not lost", () =>
+    Effect.gen(function* () {
+      const backend = yield* startBackend
+      const look = counting("look")
+      let calls = 0
+      backend.on("start", () => lines(suspends("req-1", delegated(`c${++calls}`, "look"))))
+      backend.on("tool_results", down)
+      backend.on("resume", lines(answers("fine")))
+      const client = yield* startClient(backend, { tools: [look.tool] })
+      /** A turn whose answer can't be delivered, and so is kept. */
+      const keep = Effect.fnUntraced(function* (id: string) {
+        const before = backend.to("tool_results").length
+        const conversationId = ConversationId.make(id)
+        const turn = yield* watch(client.runs.run({ agentId: agent, message: "hi", conversationId, isNew: true }))
+        for (const attempt of [1, 2, 3]) {
+          yield* backend.awaitRequests("tool_results", before + attempt)
+          yield* backend.fence
+          yield* TestClock.adjust(2000)
+        }
+        assert.strictEqual(yield* turn.ended, "paused")
+      })
+      yield* keep("one")
+      const release = yield* Deferred.make<void>()
+      backend.on("tool_results", (received) =>
+        received.conversationId === "one" ? Effect.andThen(Deferred.await(release), accepted(true)(received)) : down
+      )
+      yield* client.runs.recover
+      yield* backend.awaitRequests("tool_results", 4)
+
+      // The first is still under way; what has come since must not wait for the next.
+      yield* keep("two")
+      backend.on("tool_results", accepted(true))
+      yield* client.runs.recover
+      yield* backend.awaitRequests("tool_results", 8)
+      yield* Deferred.succeed(release, undefined)
+      yield* until("nothing is left", () => client.journal.entries().length === 0)
+      assert.deepStrictEqual(
+        backend.to("tool_results").map(({ conversationId }) => conversationId),
+        [...Array(4).fill("one"), ...Array(4).fill("two")]
+      )
+      assert.strictEqual(look.runs.length, 2)
     })
   )
 
@@ -234,6 +278,45 @@ describe("the results funnel", () => {
       )
       assert.strictEqual(backend.to("resume").length, 1)
     })
+  )
+
+  it.effect(
+    "a hundred calls make at most as many posts as there were ticks in which some finished, and one resume",
+    () =>
+      Effect.gen(function* () {
+        const backend = yield* startBackend
+        // Seven groups, of 1, 2, ... and the rest, each finishing in a tick of its own.
+        const sizes = [1, 2, 4, 8, 16, 32, 37]
+        const ticks = yield* Effect.forEach(sizes, () => Deferred.make<void>())
+        const wait = counting("wait", "read", ({ group }) => Deferred.await(ticks[Number(group)]!))
+        const calls = sizes.flatMap((size, group) =>
+          Array.from({ length: size }, (_, index) => delegated(`c${group}-${index}`, "wait", { group }))
+        )
+        assert.strictEqual(calls.length, 100)
+        backend.on("start", lines(suspends("req-1", ...calls)))
+        const answered = new Set<string>()
+        backend.on("tool_results", (received) => {
+          for (const { call_id } of received.body.results) answered.add(call_id)
+          return accepted(answered.size === 100)(received)
+        })
+        backend.on("resume", lines(answers("fine")))
+        const client = yield* startClient(backend, { tools: [wait.tool] })
+        const turn = yield* watch(client.runs.run({ agentId: agent, message: "hi" }))
+        yield* turn.awaitTag("CallStarted", 100)
+        yield* turn.awaitTag("RunEnded")
+        for (const [group, tick] of ticks.entries()) {
+          yield* Deferred.succeed(tick, undefined)
+          yield* backend.awaitRequests("tool_results", group + 1)
+        }
+        assert.strictEqual(yield* turn.ended, "complete")
+        yield* backend.fence
+        assert.deepStrictEqual(
+          backend.to("tool_results").map(({ body }) => body.results.length),
+          sizes
+        )
+        assert.strictEqual(backend.to("resume").length, 1)
+        assert.strictEqual(wait.runs.length, 100)
+      })
   )
 
   it.effect("a call is not held back for a sibling that still runs", () =>

@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import { AidreamConfig, type RunEnd, runEndAfter, type StreamItem } from "../../src/aidream.ts"
+import { openRunBody } from "../../src/layers/aidream/RunBody.ts"
 import { json, lines, liveRun, refuse, startBackend, text } from "./support/Backend.ts"
 import { agent, conversation, counting, startClient, watch } from "./support/Client.ts"
-import { chunk, delegated, end, failure, type Line, phaseComplete } from "./support/events.ts"
+import { chunk, delegated, encodeLine, end, failure, type Line, phaseComplete, suspends } from "./support/events.ts"
 import { until } from "./support/until.ts"
 
 const live = Effect.gen(function* () {
@@ -34,6 +36,41 @@ describe("a run's stream", () => {
       assert.strictEqual(yield* runEnd([failure("x"), end()]), "failed")
       assert.strictEqual(yield* runEnd([chunk("a"), phaseComplete]), "truncated")
       assert.strictEqual(yield* runEnd([]), "truncated")
+    })
+  )
+
+  it.effect("says the same cut at every byte, and cut off there it claims no more than it heard", () =>
+    Effect.gen(function* () {
+      const all = [
+        chunk("Grüße 🦊 "),
+        { event: "novel", data: { deep: ["世界"] } },
+        ...suspends("req-1", delegated("c1", "look", { at: "é" }))
+      ]
+      const bytes = Buffer.concat(all.map(encodeLine))
+      const read = (...pieces: ReadonlyArray<Uint8Array>) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const body = yield* openRunBody(Stream.fromIterable(pieces).pipe(Stream.rechunk(1)), AidreamConfig.defaults)
+            return yield* Stream.runCollect(Stream.fromQueue(body.items))
+          })
+        )
+      const endOf = (items: ReadonlyArray<StreamItem>) =>
+        items.reduce<RunEnd>(
+          (end, item) => (item._tag === "malformed" || item._tag === "unrecognised" ? end : runEndAfter(end, item)),
+          "truncated"
+        )
+      const whole = yield* read(bytes)
+      assert.strictEqual(whole.length, all.length)
+      const lineEnds = all.map((_, index) => Buffer.concat(all.slice(0, index + 1).map(encodeLine)).length)
+      for (let cut = 0; cut <= bytes.length; cut++) {
+        assert.deepStrictEqual(yield* read(bytes.subarray(0, cut), bytes.subarray(cut)), whole)
+        const heard = yield* read(bytes.subarray(0, cut))
+        // A line is whole without its newline too.
+        const complete = lineEnds.filter((lineEnd) => lineEnd - 1 <= cut).length
+        assert.deepStrictEqual(heard.slice(0, complete), whole.slice(0, complete))
+        for (const item of heard.slice(complete)) assert.strictEqual(item._tag, "malformed")
+        assert.strictEqual(endOf(heard), complete === all.length ? "complete" : "truncated")
+      }
     })
   )
 

@@ -223,6 +223,26 @@ describe("running tools on the server", () => {
     })
   )
 
+  it.effect("F-41: what needs no client suspends nothing, whatever the request asks for", () =>
+    Effect.gen(function* () {
+      const backend = yield* make({
+        agents: { any: { instructions: "", tools: [] } },
+        serverTools,
+        model: ({ prompt, step }) =>
+          step < 3 ? { calls: [{ tool: "add", arguments: { a: step, b: 1 } }] } : { text: lastResults(prompt) }
+      })
+      const opened = yield* start(backend, uuid(), {
+        tools: [{ kind: "registered", name: "add", delegate: true }],
+        client: { surface: "web/page", capabilities: [] }
+      })
+      yield* TestClock.adjust("6 seconds")
+      const events = yield* rest(opened)
+      assert.deepStrictEqual(delegatedIds(events), [])
+      assert.strictEqual(textOf(events), 'add:{"sum":3}')
+      assert.include(outline(events), "end complete")
+    })
+  )
+
   it.effect("whatever goes wrong is a result the model can read, and no secret", () =>
     Effect.gen(function* () {
       const { backend, events } = yield* runCalls(

@@ -70,6 +70,34 @@ const readHotLine = (line: string): StreamEvent | undefined => {
   }
 }
 
+const QUOTE = 34
+const BACKSLASH = 92
+const SPACE = 32
+const CLOSING_BRACE = 125
+
+/** Strings below this length are copied when they are cut out; a longer one would keep all of `text` in memory. */
+const SHORT = 13
+
+/**
+ * Reads a compact line with a short text straight out of what arrived: most of a stream
+ * is single words, and nothing in those needs a parser. `undefined` for every other line.
+ */
+const readWord = (text: string, start: number, end: number): StreamEvent | undefined => {
+  const from = start + HOT_TEXT + 1
+  const to = end - 2
+  if (to < from || to - from >= SHORT) return undefined
+  if (text.charCodeAt(end - 1) !== CLOSING_BRACE || text.charCodeAt(to) !== QUOTE) return undefined
+  if (!text.startsWith('{"e":"', start) || !text.startsWith('","t":"', start + 7)) return undefined
+  const kind = text.charAt(start + 6)
+  if (kind !== "c" && kind !== "r") return undefined
+  for (let at = from; at < to; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE || code === BACKSLASH || code < SPACE) return undefined
+  }
+  const data = { text: text.slice(from, to) }
+  return kind === "c" ? { _tag: "chunk", data, seq: undefined } : { _tag: "reasoning_chunk", data, seq: undefined }
+}
+
 /** A decoder for one body. */
 export const makeEventDecoder = (options?: EventDecoderOptions): EventDecoder => {
   const maxLineLength = options?.maxLineLength ?? MAX_LINE_LENGTH
@@ -137,7 +165,9 @@ export const makeEventDecoder = (options?: EventDecoderOptions): EventDecoder =>
   const pushText = (text: string, items: Array<StreamItem>) => {
     let start = 0
     for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
-      finishLine(text.slice(start, end), items)
+      const word = length === 0 ? readWord(text, start, end) : undefined
+      if (word === undefined) finishLine(text.slice(start, end), items)
+      else items.push(word)
       start = end + 1
     }
     if (start < text.length) keep(text.slice(start))

@@ -44,6 +44,11 @@ export interface CalledName {
 export interface Ownership {
   /** Whether a local handler of exactly this name exists. */
   readonly has: (name: string) => boolean
+  /**
+   * Whether this client itself brought a tool of exactly this name to the request. Such a
+   * call is ours, whatever the name looks like: an application may be called `local_shop`.
+   */
+  readonly announces?: ((name: string) => boolean) | undefined
   /** Namespaces whose calls are left to others. Default `otherExecutors`. */
   readonly foreignNamespaces?: ReadonlyArray<string> | undefined
   /** Name prefixes whose calls are left to others. Default `local_`. */
@@ -103,6 +108,7 @@ const foreignOwner = (called: CalledName, ownership: Ownership): string | undefi
   if (target !== undefined && target !== "" && target !== ownership.instanceId) return target
   const namespace = called.canonicalName === undefined ? undefined : split(called.canonicalName)?.bundle
   if (namespace !== undefined && isForeign(namespace, ownership)) return namespace
+  if (called.canonicalName === undefined && ownership.announces?.(called.toolName) === true) return undefined
   return (ownership.foreignPrefixes ?? ["local_"]).find((prefix) => called.toolName.startsWith(prefix))
 }
 

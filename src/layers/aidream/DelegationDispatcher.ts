@@ -48,6 +48,7 @@ export class DelegationDispatcher extends Context.Service<
       const window = Duration.toMillis(config.approvalWindow)
       const ownership = {
         has: (name: string) => library.lookup(name) !== undefined,
+        announces: (name: string) => library.lookup(name)?.announce !== undefined,
         instanceId: config.instanceId,
         foreignNamespaces: config.foreignNamespaces,
         foreignPrefixes: config.foreignPrefixes

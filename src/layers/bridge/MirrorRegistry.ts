@@ -46,6 +46,8 @@ export class MirrorRegistry extends Context.Service<
     }) => Effect.Effect<SessionTools, never, Scope.Scope>
     /** The mirrored tool of this public name, looked up without walking the others. */
     readonly lookup: (publicName: string) => HostTool | undefined
+    /** The mirrored tools now, in no particular order. */
+    readonly list: () => Iterable<HostTool>
     /** Every mirrored tool, sorted by public name. */
     readonly tools: Effect.Effect<ReadonlyArray<HostTool>>
   }
@@ -89,6 +91,8 @@ export class MirrorRegistry extends Context.Service<
           tool.readOnly === true ? { ...fields, access: "read", call } : makeWriteTool(fields, call)
         return made
       })
+
+      const list = () => Array.from(mirrored.values(), ({ tool }) => tool)
 
       const open = Effect.fnUntraced(function* (session: {
         readonly namespace: Namespace
@@ -177,11 +181,8 @@ export class MirrorRegistry extends Context.Service<
       return MirrorRegistry.of({
         open,
         lookup: (name) => mirrored.get(name)?.tool,
-        tools: Effect.sync(() =>
-          Array.from(mirrored.values(), ({ tool }) => tool).sort(
-            Order.mapInput(Order.String, (tool: HostTool) => tool.publicName)
-          )
-        )
+        list,
+        tools: Effect.sync(() => list().sort(Order.mapInput(Order.String, (tool: HostTool) => tool.publicName)))
       })
     })
   )

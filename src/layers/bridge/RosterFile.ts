@@ -101,7 +101,7 @@ export const withRecord = (records: ReadonlyArray<RosterRecord>, record: RosterR
 const failWith = (error: PlatformError.PlatformError) => new RosterFileError({ message: error.message })
 
 /** The state folder: the setting, else `$DSH_HOME`, else `~/.dsh`; `~` is the home folder. */
-const stateFolder = Effect.fnUntraced(
+export const stateFolder = Effect.fnUntraced(
   function* (setting: string | undefined) {
     const path = yield* Path.Path
     const fromEnv = yield* Config.String("DSH_HOME").pipe(Config.option)

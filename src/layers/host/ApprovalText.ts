@@ -3,7 +3,7 @@
  * which arguments (bridge protocol, part h).
  */
 import { CLIENT_KEY_PATTERN } from "../../domain/bridge/ClientKey.ts"
-import type { WriteTool } from "../../domain/bridge/HostTool.ts"
+import type { HostTool } from "../../domain/bridge/HostTool.ts"
 
 /** The namespace of the bridge's own tools, whose arguments may carry a key. */
 const BRIDGE_NAMESPACE = "frontend_tools"
@@ -22,6 +22,9 @@ const escapeUnseen = (character: string): string =>
         (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`
       ).join("")
 
+/** The text with every character in it made visible; only line breaks are left as they are. */
+export const visible = (text: string): string => text.replace(UNSEEN, escapeUnseen)
+
 const hideKeys = (name: string, value: unknown): unknown =>
   typeof value === "string" && (name === "key" || CLIENT_KEY_PATTERN.test(value)) ? "(a key, not shown)" : value
 
@@ -30,9 +33,9 @@ const hideKeys = (name: string, value: unknown): unknown =>
  * for another line of the question. A text too long to be read is cut in its
  * middle, and says so.
  */
-const argumentsText = (tool: WriteTool, args: unknown): string => {
+const argumentsText = (tool: HostTool, args: unknown): string => {
   const json = JSON.stringify(args, tool.namespace === BRIDGE_NAMESPACE ? hideKeys : undefined, 2) ?? "{}"
-  const text = json.replace(UNSEEN, escapeUnseen)
+  const text = visible(json)
   const hidden = text.length - SHOWN_HEAD - SHOWN_TAIL
   return hidden <= 0
     ? text
@@ -40,7 +43,7 @@ const argumentsText = (tool: WriteTool, args: unknown): string => {
 }
 
 /** The question about one call of a write tool. */
-export const approvalText = (tool: WriteTool, args: unknown): string =>
+export const approvalText = (tool: HostTool, args: unknown): string =>
   [
     "A tool of a running application wants to write. Allow this one call?",
     "",

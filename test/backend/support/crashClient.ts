@@ -8,7 +8,6 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { KeyValueStore } from "effect/persistence"
 import * as Aidream from "../../../src/aidream.ts"
 
 const [, , baseUrl = "", conversation = "", folder = "", log = ""] = process.argv
@@ -31,7 +30,7 @@ const client = Aidream.layer({
   config: { baseUrl, resultBackoff: 50, resumeBackoff: 50, claimTtl: 500 }
 }).pipe(
   Layer.provideMerge(Aidream.Credentials.layerBearer(Redacted.make("ada"))),
-  Layer.provideMerge(KeyValueStore.layerFileSystem(folder)),
+  Layer.provideMerge(Aidream.layerFileStore(folder)),
   Layer.provideMerge(FetchHttpClient.layer),
   Layer.provideMerge(NodeServices.layer)
 )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, Schema } from "effect"
+import { Arbitrary, Result, Schema } from "effect"
 import { makeEventDecoder, type StreamItem } from "../../../src/domain/aidream/EventDecoder.ts"
 import { encodeEvent, type StreamEvent } from "../../../src/domain/aidream/StreamEvent.ts"
 
@@ -106,6 +106,41 @@ describe("EventDecoder", () => {
     )
     assert.deepStrictEqual(texts, ['a\né"}', "a", "spaced", "turned", "last"])
     assert.strictEqual(decode(`{"e":"c","t":"a"b"}`)[0]?._tag, "malformed")
+  })
+
+  it("reads short compact lines exactly as JSON.parse does, valid or not", () => {
+    const texts = [
+      "",
+      "}",
+      "ü🦊",
+      "a b",
+      '\\"',
+      "\\\\",
+      "\\n",
+      "\\ud83e",
+      '"',
+      "\\",
+      "a\u0001",
+      "\t",
+      "x".repeat(12),
+      "x".repeat(13)
+    ]
+    const lines = [
+      ...texts.flatMap((text) => [`{"e":"c","t":"${text}"}`, `{"e":"r","t":"${text}"}`, `{"e":"x","t":"${text}"}`]),
+      `{"e":"c","t":"}`,
+      `{"e":"c","t":"a"]`,
+      `{"e":"c","t":"a"}}`
+    ]
+    for (const line of lines) {
+      const parsed = Result.try((): { readonly e: string; readonly t: string } => JSON.parse(line))
+      const [item] = decode(`${line}\n`)
+      if (Result.isFailure(parsed)) assert.strictEqual(item?._tag, "malformed", line)
+      else if (parsed.success.e === "x") assert.strictEqual(item?._tag, "unrecognised", line)
+      else {
+        const _tag = parsed.success.e === "c" ? "chunk" : "reasoning_chunk"
+        assert.deepStrictEqual(item, { _tag, data: { text: parsed.success.t }, seq: undefined })
+      }
+    }
   })
 
   it("reports a line over the bound and goes on", () => {
