@@ -1,4 +1,7 @@
-/** The bridge's services and Layers, for programs that embed it. */
+/**
+ * The plugin of DeepSeek Harness (`name`, `inject`, `Config`, `apply`), and beside it the
+ * bridge's services and Layers, for programs that embed it.
+ */
 export * from "./domain/bridge/BridgeError.ts"
 export * from "./domain/bridge/HostTool.ts"
 export * from "./domain/bridge/RemoteTool.ts"
@@ -17,6 +20,8 @@ export { RosterFileError, RosterMalformed } from "./layers/bridge/RosterFile.ts"
 export * from "./layers/bridge/Session.ts"
 export * from "./layers/bridge/SessionDirectory.ts"
 export * from "./layers/bridge/WebSocketListener.ts"
+export * as DshHost from "./layers/host/DshHost.ts"
+export { apply, Config, inject, name } from "./layers/host/DshPlugin.ts"
 export * from "./layers/host/MemoryHost.ts"
 export * from "./layers/host/SchemaProfile.ts"
 export * from "./layers/host/ToolHost.ts"

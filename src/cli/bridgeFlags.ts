@@ -1,28 +1,39 @@
 /** The flags of every command that runs a bridge, and the bridge they describe. */
-import { Config, Effect, Layer, Option, Redacted } from "effect"
+import { Config, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { BridgeConfig, bridgeOptionsFromEnv, parseStaticClient } from "../layers/bridge/BridgeConfig.ts"
 
-const optionalText = (name: string, description: string) =>
-  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+/** The help of a flag names the variable that says the same. */
+const help = (description: string, variable: string) => `${description} [FRONTEND_TOOLS_${variable}]`
 
-const optionalNumber = (name: string, description: string) =>
-  Flag.Int(name).pipe(Flag.withDescription(description), Flag.optional)
+const optionalText = (name: string, description: string, variable: string) =>
+  Flag.String(name).pipe(Flag.withDescription(help(description, variable)), Flag.optional)
 
-/** Each has a twin in the environment, which it overrides: `--max-tools` is `FRONTEND_TOOLS_MAX_TOOLS`. */
+const optionalNumber = (name: string, description: string, variable: string) =>
+  Flag.Int(name).pipe(Flag.withDescription(help(description, variable)), Flag.optional)
+
+/** Each has a twin in the environment, which it overrides. */
 export const bridgeFlags = {
-  port: optionalNumber("port", "Loopback port of the bridge; 0 takes any free one (default 31870)"),
-  stateDir: optionalText("state-dir", "Folder of the client roster (default $DSH_HOME, else ~/.dsh)"),
-  callTimeoutMs: optionalNumber("call-timeout-ms", "How long a call waits for its result (default 30000)"),
-  maxTools: optionalNumber("max-tools", "How many tools may be mirrored at a time (default 200)"),
+  port: optionalNumber("port", "Loopback port of the bridge; 0 takes any free one (default 31870)", "PORT"),
+  stateDir: optionalText("state-dir", "Folder of the client roster (default $DSH_HOME, else ~/.dsh)", "STATE_DIR"),
+  callTimeoutMs: optionalNumber(
+    "call-timeout-ms",
+    "How long a call waits for its result in milliseconds (default 30000)",
+    "CALL_TIMEOUT_MS"
+  ),
+  maxTools: optionalNumber("max-tools", "How many tools may be mirrored at a time (default 200)", "MAX_TOOLS"),
   staticClients: Flag.Redacted("static-client").pipe(
+    Flag.withMetavar("NAMESPACE=KEY"),
     Flag.withDescription(
-      "NAMESPACE=KEY of an application that needs no registration; may be repeated. Other users of the machine can read a command line: FRONTEND_TOOLS_STATIC_CLIENTS keeps the key out of it"
+      help(
+        "An application that needs no registration; may be repeated. Other users of the machine can read a command line: the variable, with commas between, keeps the key out of it",
+        "STATIC_CLIENTS"
+      )
     ),
     Flag.atLeast(0)
   ),
   allowedOrigins: Flag.String("allow-origin").pipe(
-    Flag.withDescription("Web origin that may connect; may be repeated (default: every one)"),
+    Flag.withDescription(help("Web origin that may connect; may be repeated (default: every one)", "ALLOWED_ORIGINS")),
     Flag.atLeast(0)
   )
 }
@@ -62,5 +73,18 @@ export const bridgeConfig = (flags: BridgeFlags) =>
     )
   )
 
+// In the spelling of the flag.
+const LogLevel = Schema.Literals([
+  "all",
+  "trace",
+  "debug",
+  "info",
+  "warn",
+  "warning",
+  "error",
+  "fatal",
+  "none"
+]).transform(["All", "Trace", "Debug", "Info", "Warn", "Warn", "Error", "Fatal", "None"])
+
 /** `FRONTEND_TOOLS_LOG_LEVEL`, the twin of `--log-level`. */
-export const logLevelFromEnv = Config.LogLevel("FRONTEND_TOOLS_LOG_LEVEL").pipe(Config.option)
+export const logLevelFromEnv = Config.schema(LogLevel, ["FRONTEND_TOOLS", "LOG_LEVEL"]).pipe(Config.option)

@@ -2,7 +2,9 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Logger, Option, References } from "effect"
 import { CliError, CliOutput, Command } from "effect/cli"
+import { backendCommand } from "./backend.ts"
 import { logLevelFromEnv } from "./bridgeFlags.ts"
+import { explainConfig, explainInvocation, toLine } from "./complaint.ts"
 import { keyCommand } from "./key.ts"
 import { mcpCommand } from "./mcp.ts"
 import { serveCommand } from "./serve.ts"
@@ -12,7 +14,7 @@ const NAME = "effect-frontend-tools"
 
 const root = Command.make(NAME).pipe(
   Command.withDescription("Let a model use the tools that live inside running applications"),
-  Command.withSubcommands([mcpCommand, serveCommand, keyCommand])
+  Command.withSubcommands([mcpCommand, serveCommand, keyCommand, backendCommand])
 )
 
 // Standard output belongs to what a command prints, and with `mcp` to the protocol.
@@ -25,18 +27,23 @@ const logging = Layer.merge(
   )
 )
 
-const complain = (message: string) => Console.error(`${NAME}: ${message.replaceAll("\n", " ")}`)
+const complain = (message: string) => Console.error(toLine(NAME, message))
 
 const presenter = CliOutput.layerPresenter({
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? complain(`${event.errors.map(({ message }) => message).join("; ")} (see ${event.commandPath.join(" ")} --help)`)
+      ? complain(`${event.errors.map(explainInvocation).join("; ")} (see ${event.commandPath.join(" ")} --help)`)
       : CliOutput.defaultPresenter.present(event)
 })
 
 /** Runs the command of `process.argv`. Every failure has been told in one line on standard error. */
 export const main = Command.run(root, { version: VERSION, renderErrors: true }).pipe(
-  Effect.tapError((error) => (CliError.isCliError(error) ? Effect.void : complain(error.message))),
   Effect.provide(Layer.mergeAll(logging, presenter).pipe(Layer.provideMerge(NodeServices.layer))),
-  Effect.catchTag("ConfigError", (error) => Effect.andThen(complain(error.message), Effect.fail(error)))
+  Effect.tapError((error) => {
+    // The presenter has told those already.
+    if (CliError.isCliError(error)) return Effect.void
+    return complain(error._tag === "ConfigError" ? explainConfig(error) : error.message)
+  }),
+  // A fault of our own: whoever reports it needs all of it.
+  Effect.tapDefect((defect) => Console.error(`${NAME}:`, defect))
 )

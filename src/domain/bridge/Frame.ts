@@ -137,6 +137,8 @@ export const CallFrame = Schema.Struct({
   args: Schema.optionalKey(Schema.Unknown)
 })
 
+export type CallFrame = typeof CallFrame.Type
+
 export const PingFrame = Schema.Struct({ type: Schema.Literal("ping") })
 
 export const ErrorFrame = Schema.Struct({

@@ -55,14 +55,14 @@ export const publicName = (namespace: string, raw: string): PublicName => {
 /**
  * The namespaces that cannot exist beside this one, as far as they are shorter: `a`
  * beside `a__b`, since a tool `b__c` of the one and a tool `c` of the other would both
- * be `a__b__c`.
+ * be `a__b__c`; and `a` beside `a_`, since `_b` and `b` would both be `a___b`.
  */
 export const collidingPrefixes = (namespace: string): ReadonlyArray<string> => {
   const prefixes: Array<string> = []
   for (let at = namespace.indexOf(SEPARATOR); at >= 0; at = namespace.indexOf(SEPARATOR, at + 1)) {
     prefixes.push(namespace.slice(0, at))
   }
-  return prefixes
+  return namespace.endsWith("_") ? [...prefixes, namespace.slice(0, -1)] : prefixes
 }
 
 /** What an approval channel and a log call the tool: `namespace.raw`. */

@@ -1,5 +1,4 @@
 import { Config, Context, Effect, Layer, Option, Redacted, Schema, SchemaIssue } from "effect"
-import { NAMESPACE_PATTERN } from "../../domain/bridge/ToolName.ts"
 
 /** The longest delay that the platform's timers take, in milliseconds. */
 const MAX_TIMER_MILLIS = 2_147_483_647
@@ -13,10 +12,9 @@ const integer = (minimum: number, maximum: number, fallback: number) => {
 
 /** An application that the configuration admits. Its key may be any text. */
 export const StaticClient = Schema.Struct({
-  namespace: Schema.String.check(
-    Schema.isPattern(NAMESPACE_PATTERN, { message: `must match ${NAMESPACE_PATTERN.source}` })
-  ),
-  key: Schema.RedactedFromValue(Schema.String)
+  /** Held to the pattern of a namespace where the roster is built, as those of its file are. */
+  namespace: Schema.String.pipe(Schema.annotateKey({ messageMissingKey: "is missing" })),
+  key: Schema.RedactedFromValue(Schema.String).pipe(Schema.annotateKey({ messageMissingKey: "is missing" }))
 })
 export type StaticClient = typeof StaticClient.Type
 
@@ -87,10 +85,13 @@ const commaSeparated = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== "")
 
-/** `NAMESPACE=KEY`, as the command line and the environment spell a static client. */
+/**
+ * `NAMESPACE=KEY`, as the command line and the environment spell a static client. Text
+ * without `=` is taken for a key whose namespace is missing, so that no message quotes it.
+ */
 export const parseStaticClient = (text: string): { readonly namespace: string; readonly key: string } => {
   const at = text.indexOf("=")
-  return at < 0 ? { namespace: text, key: "" } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
+  return at < 0 ? { namespace: "", key: text } : { namespace: text.slice(0, at), key: text.slice(at + 1) }
 }
 
 /**

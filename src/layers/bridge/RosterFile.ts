@@ -2,7 +2,19 @@
  * The roster's file: `frontend-tools-clients.json` in the state folder (bridge
  * protocol, part c).
  */
-import { Config, Effect, FileSystem, Option, Path, type PlatformError, Redacted, Result, Schema } from "effect"
+import {
+  Clock,
+  Config,
+  Duration,
+  Effect,
+  FileSystem,
+  Option,
+  Path,
+  type PlatformError,
+  Redacted,
+  Result,
+  Schema
+} from "effect"
 import { isJsonObject, type JsonObject } from "../../domain/bridge/RemoteTool.ts"
 import { NAMESPACE_PATTERN, Namespace } from "../../domain/bridge/ToolName.ts"
 
@@ -10,6 +22,15 @@ const FILE_NAME = "frontend-tools-clients.json"
 const OWNER_ONLY_FILE = 0o600
 const OWNER_ONLY_FOLDER = 0o700
 const ATTEMPTS = 5
+
+/** A file that is to take the roster's place. */
+const temporaryName = () => `.${FILE_NAME}.${globalThis.crypto.randomUUID()}.tmp`
+const isTemporaryName = (name: string) =>
+  name.startsWith(`.${FILE_NAME}.`) &&
+  /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.tmp$/.test(name.slice(FILE_NAME.length + 2))
+
+/** A writer needs milliseconds: what has not been touched for this long has none any more. */
+const ABANDONED_AFTER = Duration.minutes(1)
 
 /** The file's content is not a roster, or a static client collides with it. */
 export class RosterMalformed extends Schema.TaggedError<RosterMalformed>()("RosterMalformed", {
@@ -47,8 +68,9 @@ const decode = Effect.fnUntraced(function* (text: string) {
   const malformed = (message: string) => new RosterMalformed({ message: `frontend-tools client roster ${message}` })
   const parsed = yield* Effect.try({
     try: (): unknown => JSON.parse(text),
-    // The engine's message may quote the text, and with it a key.
-    catch: () => malformed("is not valid JSON")
+    // The engine's message may quote the text, and with it a key: only the place is passed on.
+    catch: (error) =>
+      malformed(`is not valid JSON: SyntaxError${/ at position \d+[^"]*$/.exec(String(error))?.[0] ?? ""}`)
   })
   if (!Array.isArray(parsed)) return yield* malformed("must be a JSON array")
   const records: Array<RosterRecord> = []
@@ -98,6 +120,22 @@ const stateFolder = Effect.fnUntraced(
   Effect.catchTag("ConfigError", (error) => Effect.fail(new RosterFileError({ message: error.message })))
 )
 
+/** Removes what a process left that was killed while it wrote: there are keys in it. */
+const removeAbandoned = Effect.fnUntraced(
+  function* (folder: string) {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    const before = (yield* Clock.currentTimeMillis) - Duration.toMillis(ABANDONED_AFTER)
+    const remove = Effect.fnUntraced(function* (file: string) {
+      const { mtime } = yield* fs.stat(file)
+      if (Option.exists(mtime, (time) => time.getTime() < before)) yield* fs.remove(file)
+    })
+    const names = (yield* fs.readDirectory(folder)).filter(isTemporaryName)
+    yield* Effect.forEach(names, (name) => Effect.ignore(remove(path.join(folder, name))), { discard: true })
+  },
+  (removing) => Effect.ignore(removing)
+)
+
 /** What the file held, and which file it was. */
 interface Reading {
   readonly records: ReadonlyArray<RosterRecord>
@@ -133,7 +171,7 @@ export const make = Effect.fnUntraced(function* (stateDir: string | undefined) {
     stillCurrent: Effect.Effect<boolean, PlatformError.PlatformError>
   ) {
     yield* fs.makeDirectory(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
-    const temporary = path.join(folder, `.${FILE_NAME}.${globalThis.crypto.randomUUID()}.tmp`)
+    const temporary = path.join(folder, temporaryName())
     const written = yield* Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -182,6 +220,8 @@ export const make = Effect.fnUntraced(function* (stateDir: string | undefined) {
   yield* Effect.ignore(
     Effect.flatMap(fs.stat(file), (info) => ((info.mode & 0o077) === 0 ? Effect.void : fs.chmod(file, OWNER_ONLY_FILE)))
   )
+
+  yield* removeAbandoned(folder)
 
   return { read, update } as const
 })

@@ -121,10 +121,7 @@ export class SessionRunner extends Context.Service<
         const refuse = (code: FrameRefused["code"], message: string) => {
           if (ended !== undefined) return
           send({ type: "error", code, message })
-          if (live === undefined) {
-            BridgeMetrics.handshakeRefused(code, context)
-            PubSub.publishUnsafe(events, BridgeEvent.HandshakeRefused({ reason: code }))
-          }
+          if (live === undefined) BridgeMetrics.handshakeRefused(code, context)
           end({ reason: code, how: CloseCode.policyViolation })
         }
 
@@ -209,12 +206,15 @@ export class SessionRunner extends Context.Service<
 
         // First in, last out: the socket closes after everything the session owned is released.
         yield* Effect.addFinalizer(() =>
-          Effect.sync(() => {
+          Effect.suspend(() => {
             slot.leave()
-            const { how, reason } = ended ?? disposed
             ended ??= disposed
+            const { how, reason } = ended
             if (how === "terminate") connection.terminate()
             else if (how !== "left") connection.close(how, reason)
+            if (live !== undefined || how === "left" || ended === disposed) return Effect.void
+            PubSub.publishUnsafe(events, BridgeEvent.HandshakeRefused({ reason }))
+            return Effect.logWarning(`handshake refused: ${reason}`)
           })
         )
         slot.evict = (why) => {

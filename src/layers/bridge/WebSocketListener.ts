@@ -97,6 +97,8 @@ export class WebSocketListener extends Context.Service<
           }
           if (objected !== undefined) {
             BridgeMetrics.handshakeRefused(objected[1], context)
+            const { host, origin } = request.headers
+            runSync(Effect.logWarning(`connection refused: ${objected[1]} (${show({ host, origin })})`))
             stream.on("error", () => {})
             stream.end(refusal(...objected))
             return
@@ -146,6 +148,9 @@ export class WebSocketListener extends Context.Service<
       })
     )
 }
+
+/** Headers inside a log line: no more of them than it holds. */
+const show = (headers: object) => JSON.stringify(headers).slice(0, 200)
 
 /** Whether a `Host` header names the loopback interface and the port. */
 const isThisMachine = (host: string | undefined, port: number): boolean =>

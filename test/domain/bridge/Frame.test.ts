@@ -27,11 +27,11 @@ const accepted = (text: string, phase: Phase = "session") => {
 
 const OBJECT = { type: "object" }
 
-const isJson = (value: unknown) => {
-  const text = JSON.stringify(value)
-  return text !== undefined && !text.includes("-0")
-}
-const anyJson = Schema.Json.check(Schema.makeFilter(isJson))
+const anyJson = Schema.Json
+
+// What JSON makes of a frame: a negative zero is a zero there.
+const onTheWire = <F>(frame: F): F => JSON.parse(JSON.stringify(frame))
+
 const jsonObject = Schema.Record(Schema.String, anyJson)
 
 const clientFrames = Schema.Union([
@@ -88,11 +88,17 @@ const phaseOf = (frame: ClientFrame | ServerFrame): Phase =>
 
 describe("Frame", () => {
   it.prop("every client frame survives the wire", [clientFrames], ([frame]) => {
-    assert.deepStrictEqual(decodeClientFrame(encodeClientFrame(frame), phaseOf(frame)), Result.succeed(frame))
+    assert.deepStrictEqual(
+      decodeClientFrame(encodeClientFrame(frame), phaseOf(frame)),
+      Result.succeed(onTheWire(frame))
+    )
   })
 
   it.prop("every server frame survives the wire", [serverFrames], ([frame]) => {
-    assert.deepStrictEqual(decodeServerFrame(encodeServerFrame(frame), phaseOf(frame)), Result.succeed(frame))
+    assert.deepStrictEqual(
+      decodeServerFrame(encodeServerFrame(frame), phaseOf(frame)),
+      Result.succeed(onTheWire(frame))
+    )
   })
 
   it.prop("decoding never throws, and says why it refuses", [Schema.String, Schema.Json], ([text, json]) => {

@@ -48,12 +48,14 @@ describe("ToolName", () => {
       if (one === other || publicName(one, oneTool) !== publicName(other, otherTool)) return
       assert.isTrue(collidingPrefixes(one).includes(other) || collidingPrefixes(other).includes(one))
     },
-    { arbitrary: { runs: 2000 } }
+    { arbitrary: { runs: 5000 } }
   )
 
   it("knows the namespaces that cannot exist beside one", () => {
     assert.deepStrictEqual(collidingPrefixes("a__b__c"), ["a", "a__b"])
     assert.deepStrictEqual(collidingPrefixes("a___b"), ["a", "a_"])
     assert.deepStrictEqual(collidingPrefixes("a_b"), [])
+    assert.deepStrictEqual(collidingPrefixes("a_"), ["a"])
+    assert.strictEqual(publicName("a_", "b"), publicName("a", "_b"))
   })
 })

@@ -1,6 +1,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, FileSystem, Layer, Option, Path } from "effect"
+import { TestClock } from "effect/testing"
 import { BridgeConfig, type BridgeOptionsInput, Namespace, Roster } from "../../../src/index.ts"
 import { ClientKey, generateClientKey } from "../../../src/protocol.ts"
 import { temporaryFolder } from "../../support/temporaryFolder.ts"
@@ -115,7 +116,12 @@ describe("Roster", () => {
   )
 
   it.effect.each([
-    ["{", {}, "frontend-tools client roster is not valid JSON"],
+    ["{", {}, "frontend-tools client roster is not valid JSON: SyntaxError at position 1 (line 1 column 2)"],
+    [
+      "[]",
+      { staticClients: [{ namespace: "a b", key: "1" }] },
+      'frontend-tools namespace "a b" must match ^[A-Za-z0-9_-]{1,32}$'
+    ],
     ["{}", {}, "frontend-tools client roster must be a JSON array"],
     ["[1]", {}, "frontend-tools client roster entry #0 must be an object"],
     ['[{"namespace":"a"}]', {}, "frontend-tools client roster entry #0 must carry string { namespace, key }"],
@@ -227,6 +233,25 @@ describe("Roster", () => {
       yield* fs.chmod(file, 0o644)
       yield* open(folder)
       assert.strictEqual(yield* mode, 0o600)
+    })
+  )
+
+  it.effect("removes what killed writers left, but nothing that a live one may be writing or that is not its own", () =>
+    Effect.gen(function* () {
+      const { folder, fs } = yield* inFolder
+      const leftover = `.${FILE}.01234567-89ab-4def-8123-456789abcdef.tmp`
+      const foreign = [`.${FILE}.notes.tmp`, `${leftover}.bak`, "01234567-89ab-4def-8123-456789abcdef.tmp"]
+      for (const name of [leftover, ...foreign]) {
+        yield* fs.writeFileString(`${folder}/${name}`, entry("a"))
+        // The test's clock starts there.
+        yield* fs.utimes(`${folder}/${name}`, 0, 0)
+      }
+      yield* TestClock.adjust("1 minute")
+      yield* open(folder)
+      assert.sameMembers(yield* fs.readDirectory(folder), [leftover, ...foreign])
+      yield* TestClock.adjust("1 second")
+      yield* open(folder)
+      assert.sameMembers(yield* fs.readDirectory(folder), foreign)
     })
   )
 
