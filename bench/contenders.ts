@@ -10,7 +10,9 @@ import Approval from "@deepseek-ai/dsh-user-approval"
 import { NodeServices } from "@effect/platform-node"
 import * as PeerBridge from "dsh-frontend-tools-bridge"
 import { Context, Effect, Exit, Layer, References, Scope } from "effect"
+import type * as OurPlugin from "../src/index.ts"
 import { Bridge, BridgeConfig, MemoryHost, MirrorRegistry, Roster, WebSocketListener } from "../src/index.ts"
+import { freePort } from "../test/support/freePort.ts"
 
 export interface Client {
   readonly namespace: string
@@ -28,7 +30,17 @@ export interface BridgeUnderTest {
   readonly close: () => Promise<void>
 }
 
-const stateFolder = () => mkdtempSync(join(tmpdir(), "frontend-tools-bench-"))
+export const stateFolder = () => mkdtempSync(join(tmpdir(), "frontend-tools-bench-"))
+
+/** The services of the real harness that a bridge plugin meets. */
+export const startHarness = async (): Promise<Cordis> => {
+  const ctx = new Cordis()
+  await ctx.plugin(SystemPrompt)
+  await ctx.plugin(Sessions)
+  await ctx.plugin(Tools)
+  await ctx.plugin(Approval, {})
+  return ctx
+}
 
 export const startOurs = async (clients: ReadonlyArray<Client>, maxTools = 100_000): Promise<BridgeUnderTest> => {
   const stateDir = stateFolder()
@@ -57,11 +69,7 @@ export const startOurs = async (clients: ReadonlyArray<Client>, maxTools = 100_0
 
 export const startPeer = async (clients: ReadonlyArray<Client>, maxTools = 100_000): Promise<BridgeUnderTest> => {
   const stateDir = stateFolder()
-  const ctx = new Cordis()
-  await ctx.plugin(SystemPrompt)
-  await ctx.plugin(Sessions)
-  await ctx.plugin(Tools)
-  await ctx.plugin(Approval, {})
+  const ctx = await startHarness()
   const roster = PeerBridge.ClientRoster.load(stateDir, [...clients])
   const server = new PeerBridge.BridgeServer(ctx, { port: 0, callTimeoutMs: 30_000, maxTools }, roster)
   await server.start()
@@ -77,6 +85,33 @@ export const startPeer = async (clients: ReadonlyArray<Client>, maxTools = 100_0
     categoryOf: (name) => server.categoryOf(name),
     close: async () => {
       server.dispose()
+      await ctx.fiber.dispose()
+      rmSync(stateDir, { recursive: true, force: true })
+    }
+  }
+}
+
+/** A bridge plugin in a harness of its own, called as the harness calls it for a model. */
+export const startInHarness = async (
+  plugin: typeof OurPlugin | typeof PeerBridge,
+  client: Client
+): Promise<Pick<BridgeUnderTest, "url" | "call" | "close">> => {
+  const stateDir = stateFolder()
+  const ctx = await startHarness()
+  const port = await Effect.runPromise(freePort)
+  await Reflect.apply(ctx.plugin, ctx, [plugin, { port, stateDir, staticClients: [client] }])
+  const { signal } = new AbortController()
+  let calls = 0
+  return {
+    url: `ws://127.0.0.1:${port}`,
+    call: async (name, args) => {
+      const result = await Reflect.apply(ctx.tools.execute, ctx.tools, [
+        { callId: `call-${++calls}`, name, arguments: args, signal }
+      ])
+      if (result.isError) throw new Error(result.error.message)
+      return result.value
+    },
+    close: async () => {
       await ctx.fiber.dispose()
       rmSync(stateDir, { recursive: true, force: true })
     }

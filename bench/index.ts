@@ -5,9 +5,11 @@
 import { execFileSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { cpus } from "node:os"
+import * as PeerPlugin from "dsh-frontend-tools-bridge"
 import { createFrontendToolsClient } from "dsh-frontend-tools-client"
 import WebSocket, { WebSocketServer } from "ws"
-import { type BridgeUnderTest, type Client, startOurs, startPeer } from "./contenders.ts"
+import * as OurPlugin from "../src/index.ts"
+import { type BridgeUnderTest, type Client, startInHarness, startOurs, startPeer } from "./contenders.ts"
 import { compare, inFlight, oneAtATime, quantile, type Row } from "./harness.ts"
 
 const clientsOf = (count: number): ReadonlyArray<Client> =>
@@ -27,7 +29,7 @@ const readTool = (name: string, result: unknown) => ({
 const payload = (bytes: number) => ({ text: "x".repeat(bytes) })
 
 /** The peer's own client with the tools of all call cases, on a bridge. */
-const connect = async (bridge: BridgeUnderTest) => {
+const connect = async (bridge: Pick<BridgeUnderTest, "url">) => {
   const client = createFrontendToolsClient({
     url: bridge.url,
     key: first.key,
@@ -220,7 +222,45 @@ const registering = async () => {
   }
 }
 
-const cases: Readonly<Record<string, () => Promise<void>>> = { calls, lookups, sessions, registering }
+/** Through the whole pipeline of the real harness, each bridge as its plugin. */
+const inHarness = async () => {
+  const bridges = { ours: await startInHarness(OurPlugin, first), peer: await startInHarness(PeerPlugin, first) }
+  const clients = [await connect(bridges.ours), await connect(bridges.peer)]
+  const contenders = Object.entries(bridges).map(([name, { call }]) => ({
+    name,
+    call: () => call("app0__small", { n: 1 })
+  }))
+  rows.push(
+    await compare(
+      "in DSH: one at a time, p50",
+      "µs",
+      contenders.map(({ call, name }) => ({ name, round: async () => quantile(await oneAtATime(call, 500), 0.5) })),
+      { rounds: 25 }
+    ),
+    await compare(
+      "in DSH: 64 in flight",
+      "calls/s",
+      contenders.map(({ call, name }) => ({ name, round: () => inFlight(call, 3000, 64) })),
+      { rounds: 15 }
+    )
+  )
+  for (const client of clients) client.disconnect()
+  for (const { close } of Object.values(bridges)) await close()
+  const packages = { ours: "effect-frontend-tools", peer: "dsh-frontend-tools-bridge" }
+  rows.push(
+    await compare(
+      "in DSH: loading the plugin",
+      "ms",
+      Object.entries(packages).map(([name, plugin]) => ({
+        name,
+        round: async () => inProcess("./harness-load.ts", plugin).millis ?? Number.NaN
+      })),
+      { rounds: 7, warmups: 1 }
+    )
+  )
+}
+
+const cases: Readonly<Record<string, () => Promise<void>>> = { calls, inHarness, lookups, sessions, registering }
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()
 

@@ -14,9 +14,10 @@ export interface Ended {
 /** A running program, killed when the scope closes. */
 export const startProgram = Effect.fnUntraced(function* (
   args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>> = {}
+  env: Readonly<Record<string, string>> = {},
+  cwd: string = root
 ) {
-  const child = spawn(process.execPath, args, { cwd: root, env: { PATH: process.env.PATH, ...env } })
+  const child = spawn(process.execPath, args, { cwd, env: { PATH: process.env.PATH, ...env } })
   let stdout = ""
   let stderr = ""
   let wake: (() => void) | undefined
@@ -63,5 +64,5 @@ export const startProgram = Effect.fnUntraced(function* (
 })
 
 /** Runs a program to its end. */
-export const runProgram = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>) =>
-  Effect.scoped(Effect.flatMap(startProgram(args, env), ({ ended }) => ended))
+export const runProgram = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>, cwd?: string) =>
+  Effect.scoped(Effect.flatMap(startProgram(args, env, cwd), ({ ended }) => ended))
