@@ -2,15 +2,15 @@
  * The host of a program that runs its own `LanguageModel`: one Layer for each way of
  * letting a write run.
  */
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Layer, Result, Stream } from "effect"
 import { AiError, type Tool, type Toolkit } from "effect/ai"
 import type { HostTool } from "../../domain/bridge/HostTool.ts"
-import type { CallOutcome } from "./CallOutcome.ts"
 import { Approval } from "./Approval.ts"
-import { makeHostCalls } from "./HostCalls.ts"
-import { makeHostCatalog } from "./HostCatalog.ts"
+import type { CallOutcome } from "./CallOutcome.ts"
+import { argumentsFailure, runTool, toolGone } from "./HostCall.ts"
+import { type HostCatalog, type HostEntry, makeHostCatalog } from "./HostCatalog.ts"
 import { type MirroredTool, makeMirroredTool } from "./MirroredTool.ts"
-import { type MirroredTools, MirroredToolkit, type MirroredToolsWith, type ToolSelection } from "./MirroredToolkit.ts"
+import { MirroredToolkit, type MirroredTools, type MirroredToolsWith, type ToolSelection } from "./MirroredToolkit.ts"
 import { jsonSchemaProfile } from "./SchemaProfile.ts"
 import { ToolHost } from "./ToolHost.ts"
 import { askInConversation, askService, refuseWrites, type WritePolicy } from "./WritePolicy.ts"
@@ -38,9 +38,11 @@ export const layerNeedsApproval: Layer.Layer<MirroredToolkit | ToolHost> = Layer
   Effect.suspend(() => make(askInConversation()))
 )
 
-const offersAll = () => true
+type Offers = (tool: HostTool) => boolean
 
-const offering = ({ namespaces, where }: ToolSelection = {}): ((tool: HostTool) => boolean) => {
+const offersAll: Offers = () => true
+
+const offering = ({ namespaces, where }: ToolSelection = {}): Offers => {
   if (namespaces === undefined) return where ?? offersAll
   const chosen = new Set(namespaces)
   return (tool) => chosen.has(tool.namespace) && (where === undefined || where(tool))
@@ -61,51 +63,51 @@ const recordOf = <A extends { readonly name: string }>(tools: ReadonlyArray<A>):
 }
 
 const make = Effect.fnUntraced(function* (policy: WritePolicy) {
-  const catalog = yield* makeHostCatalog(jsonSchemaProfile)
-  const calls = makeHostCalls(catalog, jsonSchemaProfile, policy)
-  const made = new WeakMap<HostTool, MirroredTool>()
+  const profile = jsonSchemaProfile
+  const { ask, decide } = policy
 
-  const needsApproval = ({ publicName }: HostTool): Tool.NeedsApprovalFunction<MirroredTool["parametersSchema"]> | undefined => {
-    const { ask } = policy
-    if (ask === undefined) return undefined
-    return (args, { toolCallId }) => {
-      const write = calls.write({ publicName, args, toolCallId, offers: offersAll })
-      if (write === undefined) return false
-      ask({ ...write, toolCallId })
-      return true
-    }
-  }
+  /** Says whether a person has to be asked, and notes that they are. */
+  const needsApproval =
+    ask &&
+    (({ publicName }: HostTool): Tool.NeedsApprovalFunction<MirroredTool["parametersSchema"]> =>
+      (args, { toolCallId }) => {
+        const entry = catalog.find(publicName)
+        if (entry === undefined || entry.tool.access === "read") return false
+        if (argumentsFailure(entry.tool, args, profile) !== undefined) return false
+        ask({ tool: entry.tool, args, toolCallId, gone: entry.gone })
+        return true
+      })
 
-  const mirroredTool = (tool: HostTool): MirroredTool => {
-    let mirrored = made.get(tool)
-    if (mirrored === undefined) {
-      mirrored = makeMirroredTool(tool, needsApproval(tool))
-      made.set(tool, mirrored)
-    }
-    return mirrored
-  }
+  const catalog: HostCatalog<MirroredTool> = yield* makeHostCatalog({
+    profile,
+    show: (tool) => Result.succeed(makeMirroredTool(tool, needsApproval?.(tool)))
+  })
 
-  const toolsOf = (listed: ReadonlyArray<HostTool>, offers: (tool: HostTool) => boolean): MirroredTools => {
-    const tools = recordOf(listed.filter(offers).map(mirroredTool))
+  const run = (publicName: string, args: unknown, offers: Offers, toolCallId?: string): Effect.Effect<CallOutcome> =>
+    Effect.suspend(() => {
+      const entry = catalog.find(publicName)
+      return entry !== undefined && offers(entry.tool)
+        ? runTool<never, never>(entry, args, { profile, decide, toolCallId })
+        : Effect.succeed(toolGone(publicName))
+    })
+
+  const toolsOf = (listed: ReadonlyArray<HostEntry<MirroredTool>>, offers: Offers): MirroredTools => {
+    const tools = recordOf(listed.filter(({ tool }) => offers(tool)).map(({ shown }) => shown))
     return {
       tools,
       handle: (publicName, args, toolCallId) =>
         publicName in tools
-          ? Effect.succeed(
-              Stream.fromEffect(
-                Effect.map(calls.run({ publicName, args, toolCallId, offers }), toHandlerResult)
-              )
-            )
+          ? Effect.succeed(Stream.fromEffect(Effect.map(run(publicName, args, offers, toolCallId), toHandlerResult)))
           : Effect.fail(unknownTool(publicName, tools))
     }
   }
 
   const tools = (selection?: ToolSelection) => {
     const offers = offering(selection)
-    let listed: ReadonlyArray<HostTool> | undefined
+    let listed: ReadonlyArray<HostEntry<MirroredTool>> | undefined
     let last: MirroredTools | undefined
     return Effect.sync(() => {
-      const now = catalog.tools()
+      const now = catalog.entries()
       if (last === undefined || listed !== now) {
         listed = now
         last = toolsOf(now, offers)
@@ -118,14 +120,12 @@ const make = Effect.fnUntraced(function* (policy: WritePolicy) {
     tools,
     toolsWith: (own, selection) => Effect.map(tools(selection), (mirrored) => merge(own, mirrored)),
     call: (publicName, args, { toolCallId, ...selection } = {}) =>
-      calls.run({ publicName, args, toolCallId, offers: offering(selection) }),
-    list: Effect.sync(catalog.tools),
-    changes: catalog.changes
+      run(publicName, args, offering(selection), toolCallId),
+    list: Effect.sync(() => catalog.entries().map(({ tool }) => tool)),
+    changes: Stream.fromPubSub(catalog.changes)
   })
 
-  return Context.make(ToolHost, { profile: jsonSchemaProfile, register: catalog.register }).pipe(
-    Context.add(MirroredToolkit, toolkit)
-  )
+  return Context.make(ToolHost, { profile, register: catalog.register }).pipe(Context.add(MirroredToolkit, toolkit))
 })
 
 const toHandlerResult = (outcome: CallOutcome): Tool.HandlerResult<MirroredTool> => {

@@ -1,39 +1,17 @@
 /**
- * How a host lets a write run: the only place where it makes a grant (bridge
- * protocol, part h).
+ * The ways in which a host inside a program lets a write run (bridge protocol, part
+ * h).
  */
 import { Deferred, Effect, Equal } from "effect"
-import { WriteGrant, type WriteTool } from "../../domain/bridge/HostTool.ts"
 import type { Approval } from "./Approval.ts"
 import { approvalText } from "./ApprovalText.ts"
-
-/** One call of a write tool, with arguments that fit it. */
-export interface Write {
-  readonly tool: WriteTool
-  /** The object that the tool is called with. */
-  readonly args: unknown
-  readonly toolCallId: string | undefined
-  /** Done when the tool is no longer registered. */
-  readonly gone: Deferred.Deferred<void>
-}
-
-export type WriteDecision =
-  | { readonly _tag: "Granted"; readonly grant: WriteGrant["Service"] }
-  /** `message` tells the model why. */
-  | { readonly _tag: "Refused"; readonly message: string }
+import { granted, refused, rejected, type Write, type WriteDecision, withdrawn } from "./WriteDecision.ts"
 
 export interface WritePolicy {
   readonly decide: (write: Write) => Effect.Effect<WriteDecision>
   /** Notes that the call is put to a person now. Absent where questions take no second round. */
   readonly ask?: ((write: Write & { readonly toolCallId: string }) => void) | undefined
 }
-
-const refused = (message: string): WriteDecision => ({ _tag: "Refused", message })
-
-const granted = ({ args, tool }: Write): WriteDecision => ({
-  _tag: "Granted",
-  grant: WriteGrant.allowOnce(tool, args)
-})
 
 /** Lets no write run. */
 export const refuseWrites: WritePolicy = {
@@ -45,9 +23,6 @@ export const refuseWrites: WritePolicy = {
     )
 }
 
-const withdrawn = ({ publicName }: WriteTool) =>
-  refused(`tool "${publicName}" was taken back or replaced before it was approved; nothing was run`)
-
 /** Asks the program's own service for each write, while the call waits. */
 export const askService = (approval: Approval["Service"]): WritePolicy => ({
   decide: (write) => {
@@ -57,11 +32,7 @@ export const askService = (approval: Approval["Service"]): WritePolicy => ({
       const question = approvalText(tool, args)
       return approval.request({ publicName, label, namespace, rawName, description, args, toolCallId, question })
     }).pipe(
-      Effect.map((decision): WriteDecision => {
-        if (decision._tag === "AllowedOnce") return granted(write)
-        const reason = decision.reason === undefined ? "" : `: ${decision.reason}`
-        return refused(`the user rejected tool "${publicName}"${reason}`)
-      }),
+      Effect.map((decision) => (decision._tag === "AllowedOnce" ? granted(write) : rejected(tool, decision.reason))),
       Effect.catchDefect((defect) =>
         Effect.logError(`the approval of tool "${publicName}" failed unexpectedly`, defect).pipe(
           Effect.as(refused(`tool "${publicName}" requires approval, and asking for it failed; nothing was run`))
