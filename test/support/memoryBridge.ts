@@ -7,6 +7,7 @@ import { TestBridge, TestLine } from "../../src/testing.ts"
 export const memoryBridge = (options: BridgeOptionsInput = {}) =>
   TestBridge.layerMemory({
     staticClients: ["demo", "shop", "other"].map((namespace) => ({ namespace, key: `${namespace}-key` })),
+    logLevel: "Info",
     ...options
   })
 

@@ -1,5 +1,5 @@
 /** A whole bridge without sockets, files or real time, on a host of the test's choice. */
-import { Layer } from "effect"
+import { Layer, type LogLevel, References } from "effect"
 import type { Admission } from "../bridge/Admission.ts"
 import * as Bridge from "../bridge/Bridge.ts"
 import { BridgeConfig, type BridgeConfigError, type BridgeOptionsInput } from "../bridge/BridgeConfig.ts"
@@ -13,6 +13,14 @@ import type { SessionDirectory } from "../bridge/SessionDirectory.ts"
 import { MemoryHost } from "../host/MemoryHost.ts"
 import type { ToolHost } from "../host/ToolHost.ts"
 
+export interface TestBridgeOptions extends BridgeOptionsInput {
+  /** What the bridge logs. Defaults to `Warn`: an application that comes and goes is no news in a test. */
+  readonly logLevel?: LogLevel.LogLevel | undefined
+}
+
+const server = (options: TestBridgeOptions = {}) =>
+  Bridge.layerServer.pipe(Layer.provide(Layer.succeed(References.MinimumLogLevel, options.logLevel ?? "Warn")))
+
 type Core = Admission | BridgeConfig | BridgeServer | CallDispatcher | MirrorRegistry | SessionDirectory
 
 /**
@@ -20,8 +28,8 @@ type Core = Admission | BridgeConfig | BridgeServer | CallDispatcher | MirrorReg
  *
  * Fails with `BridgeConfigError` when a setting is out of its range.
  */
-export const layerNoRoster = (options?: BridgeOptionsInput): Layer.Layer<Core, BridgeConfigError, Roster | ToolHost> =>
-  Bridge.layerServer.pipe(Layer.provideMerge(BridgeConfig.layer(options)))
+export const layerNoRoster = (options?: TestBridgeOptions): Layer.Layer<Core, BridgeConfigError, Roster | ToolHost> =>
+  server(options).pipe(Layer.provideMerge(BridgeConfig.layer(options)))
 
 /**
  * The bridge as a program's tests want it: their own host, a roster in memory that
@@ -30,12 +38,12 @@ export const layerNoRoster = (options?: BridgeOptionsInput): Layer.Layer<Core, B
  * Fails with `BridgeConfigError` or `RosterMalformed` when the options do not hold.
  */
 export const layer = (
-  options?: BridgeOptionsInput
+  options?: TestBridgeOptions
 ): Layer.Layer<Core | Roster, BridgeConfigError | RosterMalformed, ToolHost> =>
-  Bridge.layerServer.pipe(Layer.provideMerge(MemoryRoster.layer), Layer.provideMerge(BridgeConfig.layer(options)))
+  server(options).pipe(Layer.provideMerge(MemoryRoster.layer), Layer.provideMerge(BridgeConfig.layer(options)))
 
 /** The same on the memory host, for tests that call the tools themselves. */
 export const layerMemory = (
-  options?: BridgeOptionsInput
+  options?: TestBridgeOptions
 ): Layer.Layer<Core | MemoryHost | Roster | ToolHost, BridgeConfigError | RosterMalformed> =>
   layer(options).pipe(Layer.provideMerge(MemoryHost.layer()))
