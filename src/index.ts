@@ -3,6 +3,7 @@
  * bridge's services and Layers, for programs that embed it.
  */
 export * from "./domain/bridge/BridgeError.ts"
+export * from "./domain/bridge/ClientKey.ts"
 export * from "./domain/bridge/HostTool.ts"
 export * from "./domain/bridge/RemoteTool.ts"
 export * from "./domain/bridge/ToolName.ts"

@@ -153,18 +153,18 @@ const thrown = (cause: Cause.Cause<unknown>): Error => {
 
 const closed = new ToolCallFailed({ reason: "Disconnected", message: "the bridge was closed before the call settled" })
 
-const layerOf = ({ roster, logLevel, approve: _, ...options }: CreateBridgeOptions) =>
-  (roster === "memory"
+const layerOf = (options: CreateBridgeOptions) =>
+  (options.roster === "memory"
     ? Bridge.layerNoRoster.pipe(Layer.provideMerge(MemoryRoster.layer))
     : Bridge.layer.pipe(Layer.provide([NodeFileSystem.layer, NodePath.layer]))
   ).pipe(
     Layer.provideMerge(ProgramHost.layer),
     Layer.provide(BridgeConfig.layer(options)),
-    // Standard output belongs to the program.
-    Layer.provide(
+    // Standard output belongs to the program. Kept in the runtime: the calls log too.
+    Layer.provideMerge(
       Layer.mergeAll(
         Layer.succeed(Logger.LogToStderr, true),
-        Layer.succeed(References.MinimumLogLevel, logLevel ?? "Warn")
+        Layer.succeed(References.MinimumLogLevel, options.logLevel ?? "Warn")
       )
     )
   )
