@@ -9,8 +9,10 @@ import * as PeerPlugin from "dsh-frontend-tools-bridge"
 import { createFrontendToolsClient } from "dsh-frontend-tools-client"
 import WebSocket, { WebSocketServer } from "ws"
 import * as OurPlugin from "../src/index.ts"
+import { clientPairs } from "./client.ts"
 import { type BridgeUnderTest, type Client, startInHarness, startOurs, startPeer } from "./contenders.ts"
 import { compare, inFlight, oneAtATime, quantile, type Row } from "./harness.ts"
+import { startToolkit } from "./toolkit.ts"
 
 const clientsOf = (count: number): ReadonlyArray<Client> =>
   Array.from({ length: count }, (_, i) => ({ namespace: `app${i}`, key: `key-of-app-${i}`.padEnd(64, "x") }))
@@ -222,6 +224,10 @@ const registering = async () => {
   }
 }
 
+const clients = async () => {
+  rows.push(...(await clientPairs()))
+}
+
 /** Through the whole pipeline of the real harness, each bridge as its plugin. */
 const inHarness = async () => {
   const bridges = { ours: await startInHarness(OurPlugin, first), peer: await startInHarness(PeerPlugin, first) }
@@ -260,7 +266,28 @@ const inHarness = async () => {
   )
 }
 
-const cases: Readonly<Record<string, () => Promise<void>>> = { calls, inHarness, lookups, sessions, registering }
+/** What the toolkit host adds to a call over the memory host. */
+const toolkit = async () => {
+  const { close, contenders } = await startToolkit()
+  const { medians } = await compare("a call in memory, by host", "µs", contenders, { rounds: 25 })
+  const { memory = Number.NaN, toolkit: ours = Number.NaN, "in a generation": generation = Number.NaN } = medians
+  rows.push(
+    { case: "a call in memory, on the memory host", unit: "µs", medians: { ours: memory } },
+    { case: "the toolkit adds to it", unit: "µs", medians: { ours: ours - memory } },
+    { case: "the toolkit adds to it in a generation", unit: "µs", medians: { ours: generation - memory } }
+  )
+  await close()
+}
+
+const cases: Readonly<Record<string, () => Promise<void>>> = {
+  calls,
+  clients,
+  inHarness,
+  lookups,
+  sessions,
+  registering,
+  toolkit
+}
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()
 

@@ -1,4 +1,5 @@
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Stream } from "effect"
 import { Bridge, BridgeConfig, BridgeServer, MemoryHost, WebSocketListener } from "effect-frontend-tools"
 

@@ -37,6 +37,9 @@ This bridge stays up at ${url} until you press Ctrl-C. What to try next:
 
 3. Let a real model use it: put the bridge into the configuration of your MCP client instead of running it, start
    the todo list as above, and ask the model what is on it. It asks you before it changes anything.
+   The todo page goes with it, too. It needs no key in a variable: copy it in the page and paste it to the model.
+
+   ${node} ${short(join(root, "examples", "todo-page", "main.ts"))}
 
 ${JSON.stringify(configuration, undefined, 2).replaceAll(/^/gm, "   ")}
 `

@@ -2,9 +2,11 @@
  * `npm start`: the whole way from a model's call to a function inside a running program,
  * in one process and without any set-up. `npm start -- --once` ends after it.
  */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Config, Console, Effect, Exit, FileSystem, Layer, Redacted, References, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { HttpServer } from "effect/http"
 import {
   Bridge,
   BridgeConfig,
@@ -18,6 +20,7 @@ import { generateClientKey } from "effect-frontend-tools/protocol"
 import { nextSteps } from "./nextSteps.ts"
 import { connect } from "./todo-list/connect.ts"
 import { makeTodoList } from "./todo-list/todoList.ts"
+import * as TodoPage from "./todo-page/server.ts"
 
 const NAMESPACE = "todo"
 
@@ -52,6 +55,21 @@ const describe = (event: BridgeEvent): string => {
   }
 }
 
+const PAGE_PORT = 31_880
+
+/** The todo page, which can be tried without a model, until the scope closes. */
+const servePage = (url: string) =>
+  Effect.gen(function* () {
+    const memory = yield* MemoryHost
+    const onCall = (name: string, args: unknown) => tell("model", `calls ${name} with ${JSON.stringify(args)}`)
+    const on = (port: number) => Layer.build(TodoPage.layer({ port, bridge: url, host: { memory, onCall } }))
+    // Always at the same place if it can be: a browser keeps the page's key with its address.
+    const page = yield* on(PAGE_PORT).pipe(Effect.catchTag("ServeError", () => on(0)))
+    yield* HttpServer.addressFormattedWith((address) =>
+      tell("page", `a todo page to try in a browser is at ${address}`)
+    ).pipe(Effect.provide(page))
+  })
+
 /** What happens on a bridge once it is there. */
 const play = (key: Redacted.Redacted, once: boolean) =>
   Effect.gen(function* () {
@@ -66,6 +84,7 @@ const play = (key: Redacted.Redacted, once: boolean) =>
     yield* call("todo__list_todos", {})
     if (once) return
 
+    yield* servePage(url)
     yield* Console.log(nextSteps(url))
     yield* Stream.runForEach(events, (event) => tell("bridge", describe(event)))
   }).pipe(Effect.scoped)

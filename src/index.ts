@@ -4,6 +4,8 @@
  */
 export * from "./domain/bridge/BridgeError.ts"
 export * from "./domain/bridge/ClientKey.ts"
+export * from "./domain/bridge/ErrorCode.ts"
+export * from "./domain/bridge/FrameRefused.ts"
 export * from "./domain/bridge/HostTool.ts"
 export * from "./domain/bridge/RemoteTool.ts"
 export * from "./domain/bridge/ToolName.ts"

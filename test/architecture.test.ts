@@ -67,8 +67,17 @@ describe("architecture", () => {
     }
   })
 
-  it("keeps the protocol entry free of the platform", () => {
-    for (const file of reachableFrom("src/protocol.ts")) assert.match(file, BROWSER_SAFE)
+  it("takes single modules of the platform: its index needs an optional database client", () => {
+    for (const [file, imports] of graph) assert.notInclude(imports, "@effect/platform-node", file)
+  })
+
+  it("keeps what a page loads free of the platform and of the bridge", () => {
+    for (const entry of ["src/protocol.ts", "src/client.ts", "src/promise.ts"]) {
+      for (const file of reachableFrom(entry)) {
+        assert.match(file, BROWSER_SAFE, `${entry} loads ${file}`)
+        assert.notMatch(file, /^src\/layers\//, `${entry} loads ${file}`)
+      }
+    }
   })
 
   it("loads neither MCP nor the command line with the main entry", () => {
@@ -97,7 +106,7 @@ describe("architecture", () => {
         .replaceAll(/"[^"\n]*"|`[^`]*`/g, '""')
       assert.notMatch(
         code,
-        /\bas (?!const\b|[A-Za-z]+(?:,| \}| from)|\* )|:\s*any\b|<any>|setTimeout|setInterval|Date\.now|console\./,
+        /\bas (?!const\b|[A-Za-z]+(?:,|\s\}| from)|\* )|:\s*any\b|<any>|setTimeout|setInterval|Date\.now|console\./,
         file
       )
     }

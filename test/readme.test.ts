@@ -5,7 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js"
-import { Effect, Schedule } from "effect"
+import { Effect, Schedule, Schema } from "effect"
+import { BridgeOptions } from "../src/layers/bridge/BridgeConfig.ts"
 import { generateClientKey } from "../src/protocol.ts"
 import { freePort } from "./support/freePort.ts"
 import { startProgram } from "./support/program.ts"
@@ -14,12 +15,32 @@ import { temporaryFolder } from "./support/temporaryFolder.ts"
 const root = join(import.meta.dirname, "..")
 const read = (file: string) => readFileSync(join(root, file), "utf8")
 
-const blocks = Array.from(read("README.md").matchAll(/<!-- (examples\/\S+) -->\n```\w+\n([\s\S]*?)\n```/g))
+const blocks = ["README.md", "docs/applications-browser.md"].flatMap((file) =>
+  Array.from(read(file).matchAll(/<!-- (examples\/\S+) -->\n```\w+\n([\s\S]*?)\n```/g))
+)
 
 describe("README", () => {
   it("shows examples as they are", () => {
     assert.isAbove(blocks.length, 0)
     for (const [, file = "", code] of blocks) assert.strictEqual(code, read(file).trimEnd(), file)
+  })
+
+  it("lists the plugin's settings with their defaults, in both languages", () => {
+    const defaults = Schema.decodeUnknownSync(BridgeOptions)({})
+    for (const file of ["README.md", "README.zh.md"]) {
+      const table = read(file).split("| `config` ")[1]?.split("\n\n")[0] ?? ""
+      const rows = new Map(
+        Array.from(table.matchAll(/^\| `(\w+)` +\| (.+?) +\|/gm), ([, name = "", value = ""]): [string, string] => [
+          name,
+          value
+        ])
+      )
+      assert.strictEqual(rows.size, 8, file)
+      for (const name of rows.keys()) assert.property(BridgeOptions.fields, name)
+      for (const name of ["port", "callTimeoutMs", "maxTools", "handshakeTimeoutMs"] as const) {
+        assert.strictEqual(rows.get(name), String(defaults[name]), file)
+      }
+    }
   })
 
   it.live("leads an MCP client to a function of a program of one's own", () =>

@@ -5,7 +5,7 @@
  * `FRONTEND_TOOLS_KEY` is the key that the bridge knows it by, `FRONTEND_TOOLS_URL` where
  * the bridge is, unless that is at its usual port.
  */
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Config, Console, Effect } from "effect"
 import { connect } from "./connect.ts"
 import { makeTodoList } from "./todoList.ts"

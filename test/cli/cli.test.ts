@@ -247,6 +247,7 @@ describe("npm start", () => {
       const program = yield* startProgram(["examples/start.ts"], { FRONTEND_TOOLS_PORT: String(taken.port) })
       yield* program.until((stdout) => stdout.includes("mcpServers"))
       assert.include(program.stdout(), `cannot have port ${taken.port}`)
+      assert.match(program.stdout(), /a todo page to try in a browser is at http:\/\/127\.0\.0\.1:\d+/)
       program.child.kill("SIGINT")
       assert.strictEqual((yield* program.ended).code, 0)
     })

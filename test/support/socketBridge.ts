@@ -1,4 +1,4 @@
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, References } from "effect"
 import WebSocket from "ws"
 import { Bridge, BridgeConfig, type BridgeOptionsInput, MemoryHost, WebSocketListener } from "../../src/index.ts"

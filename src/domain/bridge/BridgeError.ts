@@ -1,38 +1,10 @@
 /**
- * Every error and code of the bridge protocol as a typed value (parts a.2, a.3, d
- * and e). An error's `message` is the text of the specification: what goes on the
+ * What the bridge itself refuses or fails with, as typed values (bridge protocol, parts
+ * a.3, d and e). An error's `message` is the text of the specification: what goes on the
  * wire or to the model is exactly that.
  */
 import { Schema } from "effect"
-
-/** Codes an `error` frame carries. */
-export const ServerErrorCode = Schema.Literals([
-  "auth_failed",
-  "duplicate_connection",
-  "invalid_message",
-  "invalid_tool",
-  "too_many_tools"
-])
-export type ServerErrorCode = typeof ServerErrorCode.Type
-
-/** Codes a failed `callResult` carries. */
-export const CallErrorCode = Schema.Literals(["unknown_tool", "disconnected", "denied", "invalid_args", "internal"])
-export type CallErrorCode = typeof CallErrorCode.Type
-
-export const BridgeErrorCode = Schema.Literals([...ServerErrorCode.literals, ...CallErrorCode.literals])
-export type BridgeErrorCode = typeof BridgeErrorCode.Type
-
-/**
- * A frame that cannot be obeyed. `message` and `code` go back to the sender; it is
- * fatal to the connection unless the fault is inside a tool.
- */
-export class FrameRefused extends Schema.TaggedError<FrameRefused>()("FrameRefused", {
-  code: ServerErrorCode,
-  message: Schema.String,
-  /** Where in the frame, from its root; empty for the frame as a whole. */
-  path: Schema.Array(Schema.Union([Schema.String, Schema.Finite])),
-  fatal: Schema.Boolean
-}) {}
+import { CallErrorCode } from "./ErrorCode.ts"
 
 /** A batch that was well-formed and is refused as a whole. The session goes on. */
 export class RegistrationRefused extends Schema.TaggedError<RegistrationRefused>()("RegistrationRefused", {

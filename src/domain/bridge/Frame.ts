@@ -8,7 +8,8 @@
  * fields are ignored, so that either side may add some (part a.5).
  */
 import { Result, Schema, SchemaIssue } from "effect"
-import { CallErrorCode, FrameRefused, ServerErrorCode } from "./BridgeError.ts"
+import { CallErrorCode, ServerErrorCode } from "./ErrorCode.ts"
+import { FrameRefused } from "./FrameRefused.ts"
 import { mayHoldLossyNumber, repairNumbers } from "./JsonNumbers.ts"
 import { isJsonObject, type JsonObject, RemoteTool } from "./RemoteTool.ts"
 import { Namespace, PublicName } from "./ToolName.ts"
@@ -53,12 +54,31 @@ const Protocol = Schema.Unknown.check(
   Schema.makeFilter((value) => (value === PROTOCOL_VERSION ? true : unsupportedVersion(value)))
 ).pipe(Schema.annotateKey({ messageMissingKey: unsupportedVersion(undefined) }))
 
+// ---------------------------------------------------------------- extensions
+
+/**
+ * Extensions that both sides of this package know (part a.5). Their frames are only
+ * sent to a peer that listed the extension.
+ */
+export const FEATURES = ["cancel"] as const
+export type Feature = (typeof FEATURES)[number]
+
+/**
+ * Which of the extensions a received `features` field lists. Whatever else it holds
+ * is ignored, and so is a field of another shape: a peer may use the name for
+ * something of its own.
+ */
+export const knownFeatures = (features: unknown): ReadonlyArray<Feature> =>
+  Array.isArray(features) ? FEATURES.filter((feature) => features.includes(feature)) : []
+
 // ---------------------------------------------------------------- client to server
 
 export const HelloFrame = Schema.Struct({
   type: Schema.Literal("hello"),
   protocol: Protocol,
-  key: field(Schema.String, "hello.key must be a string")
+  key: field(Schema.String, "hello.key must be a string"),
+  /** Extensions that the application knows; read it with `knownFeatures`. */
+  features: Schema.optionalKey(Schema.Unknown)
 })
 
 export const RegisterFrame = Schema.Struct({
@@ -114,8 +134,19 @@ export const WelcomeFrame = Schema.Struct({
   type: Schema.Literal("welcome"),
   protocol: Protocol,
   server: field(Schema.String, "welcome.server must be a string"),
-  namespace: field(Namespace, "welcome.namespace must be a namespace")
+  namespace: field(Namespace, "welcome.namespace must be a namespace"),
+  /** Extensions that both sides know; only in the answer to a hello that listed some. */
+  features: Schema.optionalKey(Schema.Unknown),
+  /** `{ maxFrameBytes }`: the largest frame that the bridge reads. Comes with `features`. */
+  limits: Schema.optionalKey(Schema.Unknown)
 })
+export type WelcomeFrame = typeof WelcomeFrame.Type
+
+/** The largest frame that a received `limits` field allows, in bytes. */
+export const frameLimit = (limits: unknown): number | undefined =>
+  isJsonObject(limits) && typeof limits.maxFrameBytes === "number" && limits.maxFrameBytes > 0
+    ? limits.maxFrameBytes
+    : undefined
 
 export const RegisteredFrame = Schema.Struct({
   type: Schema.Literal("registered"),
@@ -139,6 +170,17 @@ export const CallFrame = Schema.Struct({
 
 export type CallFrame = typeof CallFrame.Type
 
+/** Why nobody waits for a call any more. */
+export type CancelReason = "aborted" | "timeout" | "revoked"
+
+/** Nobody waits for this call any more. Only sent where `cancel` was agreed on. */
+export const CancelFrame = Schema.Struct({
+  type: Schema.Literal("cancel"),
+  callId: nonEmptyText("cancel.callId must be a non-empty string"),
+  /** A `CancelReason`, or one that a newer server added. */
+  reason: field(Schema.String, "cancel.reason must be a string")
+})
+
 export const PingFrame = Schema.Struct({ type: Schema.Literal("ping") })
 
 export const ErrorFrame = Schema.Struct({
@@ -154,6 +196,7 @@ export const ServerFrame = Schema.Union([
   RegisteredFrame,
   UnregisteredFrame,
   CallFrame,
+  CancelFrame,
   PingFrame,
   ErrorFrame
 ])
@@ -199,6 +242,7 @@ const serverFrames = new Map<unknown, FrameKind<ServerFrame>>([
   ["registered", kind("session", RegisteredFrame)],
   ["unregistered", kind("session", UnregisteredFrame)],
   ["call", kind("session", CallFrame)],
+  ["cancel", kind("session", CancelFrame)],
   ["ping", kind("session", PingFrame)],
   ["error", kind("any", ErrorFrame)]
 ])

@@ -9,7 +9,12 @@ import {
   Overloaded,
   SessionGone
 } from "../../domain/bridge/BridgeError.ts"
-import { type CallResultFrame, encodeServerFrame, toCallErrorCode } from "../../domain/bridge/Frame.ts"
+import {
+  type CallResultFrame,
+  type CancelReason,
+  encodeServerFrame,
+  toCallErrorCode
+} from "../../domain/bridge/Frame.ts"
 import type { Namespace, PublicName, RawName } from "../../domain/bridge/ToolName.ts"
 import * as Deadlines from "../internal/deadlines.ts"
 import { traced } from "../internal/tracing.ts"
@@ -24,6 +29,8 @@ const MAX_ERROR_LENGTH = 4096
 export interface CallTarget {
   readonly namespace: Namespace
   readonly connection: Connection
+  /** The application wants to hear that nobody waits for a call any more (part a.5). */
+  readonly cancels: boolean
   /** The application does not read: the session has to end. */
   readonly onOverload: () => void
 }
@@ -48,6 +55,7 @@ interface PendingCall {
   readonly rawName: RawName
   readonly session: PendingCalls
   readonly resume: (exit: Exit.Exit<unknown, CallError>) => void
+  readonly cancel: ((id: string, reason: CancelReason) => void) | undefined
   deadline: Deadlines.Deadline<PendingCall> | undefined
 }
 
@@ -96,10 +104,11 @@ export class CallDispatcher extends Context.Service<
 
       const deadlines = yield* Deadlines.make((call: PendingCall) => {
         const reason = new DeadlineExceeded({ rawName: call.rawName, millis: callTimeoutMs })
+        call.cancel?.(call.id, "timeout")
         settle(call, reason._tag, failure(reason))
       })
 
-      const open = Effect.fnUntraced(function* ({ namespace, connection, onOverload }: CallTarget) {
+      const open = Effect.fnUntraced(function* ({ namespace, connection, cancels, onOverload }: CallTarget) {
         const pending: PendingCalls = new Map()
         let closed = false
 
@@ -112,6 +121,14 @@ export class CallDispatcher extends Context.Service<
             for (const call of pending.values()) settle(call, "ConnectionClosed", exit)
           })
         )
+
+        const cancel = cancels
+          ? (callId: string, reason: CancelReason) => {
+              const text = encodeServerFrame({ type: "cancel", callId, reason })
+              connection.send(text)
+              BridgeMetrics.charactersSent.updateUnsafe(text.length, context)
+            }
+          : undefined
 
         const start = (
           rawName: RawName,
@@ -135,7 +152,7 @@ export class CallDispatcher extends Context.Service<
             onOverload()
             return refuse(new Overloaded({ rawName }))
           }
-          const call: PendingCall = { id, rawName, session: pending, resume, deadline: undefined }
+          const call: PendingCall = { id, rawName, session: pending, resume, cancel, deadline: undefined }
           // On the books before it is sent: a line in memory answers before `send` returns.
           pending.set(id, call)
           inFlight++
@@ -148,7 +165,11 @@ export class CallDispatcher extends Context.Service<
         const send = (rawName: RawName, args: unknown) =>
           Effect.callback<unknown, CallError>((resume) => {
             const call = start(rawName, args, resume)
-            return call === undefined ? undefined : Effect.sync(() => forget(call, "CallAborted"))
+            return call === undefined
+              ? undefined
+              : Effect.sync(() => {
+                  if (forget(call, "CallAborted")) cancel?.(call.id, "aborted")
+                })
           })
 
         const sessionCalls: SessionCalls = {

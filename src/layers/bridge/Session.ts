@@ -21,14 +21,15 @@ import {
   type Scope,
   Semaphore
 } from "effect"
-import type { FrameRefused } from "../../domain/bridge/BridgeError.ts"
 import {
   decodeClientFrame,
   encodeServerFrame,
+  knownFeatures,
   PROTOCOL_VERSION,
   SERVER_ID,
   type ServerFrame
 } from "../../domain/bridge/Frame.ts"
+import type { FrameRefused } from "../../domain/bridge/FrameRefused.ts"
 import type { RemoteTool } from "../../domain/bridge/RemoteTool.ts"
 import type { Namespace } from "../../domain/bridge/ToolName.ts"
 import { traced } from "../internal/tracing.ts"
@@ -98,7 +99,7 @@ export class SessionRunner extends Context.Service<
 
       const session = Effect.fnUntraced(function* (connection: Connection, slot: Slot, scope: Scope.Scope) {
         const fiber = yield* Effect.withFiberSucceed((current) => current)
-        const hello = Deferred.makeUnsafe<string>()
+        const hello = Deferred.makeUnsafe<{ readonly key: string; readonly features?: unknown }>()
         const heard = Latch.makeUnsafe(true)
         const batches = Semaphore.makeUnsafe(1)
         let live: Live | undefined
@@ -179,7 +180,7 @@ export class SessionRunner extends Context.Service<
           switch (frame.type) {
             case "hello": {
               slot.spoke()
-              if (!Deferred.doneUnsafe(hello, Effect.succeed(frame.key))) {
+              if (!Deferred.doneUnsafe(hello, Effect.succeed(frame))) {
                 refuse("invalid_message", "hello is only valid as the first frame")
               }
               return
@@ -240,7 +241,7 @@ export class SessionRunner extends Context.Service<
           onClose: () => end({ reason: "the application left", how: "left" })
         })
 
-        const key = yield* Deferred.await(hello)
+        const { key, features: listed } = yield* Deferred.await(hello)
         const client = yield* roster.authenticate(key)
         if (Option.isNone(client)) {
           yield* Effect.sleep(admission.penalty())
@@ -260,16 +261,25 @@ export class SessionRunner extends Context.Service<
         // The key may have been revoked while the incumbent was asked.
         if (Option.isNone(yield* roster.authenticate(key))) return refuse("auth_failed", "key rejected")
 
+        const features = knownFeatures(listed)
         const calls = yield* dispatcher.open({
           namespace,
           connection,
+          cancels: features.includes("cancel"),
           onOverload: () => end({ reason: "the application does not read its connection", how: "terminate" })
         })
         const tools = yield* registry.open({ namespace, calls })
         live = { namespace, calls, tools }
         slot.leave()
         connection.admit()
-        send({ type: "welcome", protocol: PROTOCOL_VERSION, server: SERVER_ID, namespace })
+        send({
+          type: "welcome",
+          protocol: PROTOCOL_VERSION,
+          server: SERVER_ID,
+          namespace,
+          // A client that knows no extension gets the frame as it was published.
+          ...(features.length > 0 && { features, limits: { maxFrameBytes: config.maxFrameBytes } })
+        })
         PubSub.publishUnsafe(events, BridgeEvent.SessionOpened({ namespace }))
 
         const liveness = Effect.gen(function* () {

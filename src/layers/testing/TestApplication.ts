@@ -2,11 +2,13 @@
 import { sha256 } from "@noble/hashes/sha2.js"
 import { Cause, Deferred, type Duration, Effect, Exit, Fiber, Option, Result, Schema, type Scope } from "effect"
 import { Hex } from "effect/encoding"
-import { ApplicationError, type CallErrorCode } from "../../domain/bridge/BridgeError.ts"
+import { ApplicationError } from "../../domain/bridge/BridgeError.ts"
 import { ClientKey } from "../../domain/bridge/ClientKey.ts"
+import type { CallErrorCode } from "../../domain/bridge/ErrorCode.ts"
 import {
   type CallFrame,
   decodeServerFrame,
+  FEATURES,
   type Phase,
   PROTOCOL_VERSION,
   type ServerFrame
@@ -25,6 +27,12 @@ export class TestRefused extends Schema.TaggedError<TestRefused>()("TestRefused"
 
 /** A call as the application received it. */
 export type TestCall = Pick<CallFrame, "callId" | "name" | "args">
+
+/** What the bridge said about a call that nobody waits for any more. */
+export interface TestCancel {
+  readonly callId: string
+  readonly reason: string
+}
 
 /**
  * What an application can do wrong:
@@ -51,6 +59,8 @@ export interface TestApplicationOptions<R = never> {
   readonly tools?: ReadonlyArray<TestTool<R>> | undefined
   /** Its key. Absent: one of the namespace's own, which `connect` registers with the roster. */
   readonly key?: string | undefined
+  /** The extensions that it says it knows. Absent: all that there are. */
+  readonly features?: ReadonlyArray<string> | undefined
 }
 
 /** An application that is connected, or was. */
@@ -65,6 +75,8 @@ export interface TestApplication<R = never> {
   readonly unregister: (...rawNames: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, TestRefused>
   /** Every call it received, over all its connections. */
   readonly calls: () => ReadonlyArray<TestCall>
+  /** Every call that was cancelled while it ran, which interrupts the tool's effect. */
+  readonly cancels: () => ReadonlyArray<TestCancel>
   /** What the bridge objected to without being asked. */
   readonly errors: () => ReadonlyArray<TestRefused>
   /** Leaves without a word, as a page that is closed. Its session has ended when this returns. */
@@ -124,8 +136,9 @@ export const connect = Effect.fnUntraced(function* <R = never>(
 
   const tools = new Map<string, TestTool<R>>()
   const calls: Array<TestCall> = []
+  const cancels: Array<TestCancel> = []
   const errors: Array<TestRefused> = []
-  const handlers = new Set<Fiber.Fiber<void>>()
+  const handlers = new Map<string, Fiber.Fiber<void>>()
   const held: Array<object> = []
   let delay: Duration.Input = 0
   let holding = false
@@ -164,8 +177,8 @@ export const connect = Effect.fnUntraced(function* <R = never>(
       )
     )
     if (handler.pollUnsafe() !== undefined) return
-    handlers.add(handler)
-    handler.addObserver(() => handlers.delete(handler))
+    handlers.set(callId, handler)
+    handler.addObserver(() => handlers.delete(callId))
   }
 
   const hear = (from: Life, text: string) => {
@@ -178,6 +191,11 @@ export const connect = Effect.fnUntraced(function* <R = never>(
     switch (frame.type) {
       case "call": {
         return handle(frame)
+      }
+      case "cancel": {
+        cancels.push({ callId: frame.callId, reason: frame.reason })
+        handlers.get(frame.callId)?.interruptUnsafe()
+        return
       }
       case "ping": {
         if (!mute) line.say({ type: "pong" })
@@ -229,14 +247,14 @@ export const connect = Effect.fnUntraced(function* <R = never>(
       for (const waiter of next.waiting.splice(0)) Deferred.doneUnsafe(waiter, Exit.fail(disconnected))
     })
     line.listen((text) => hear(next, text))
-    yield* ask({ type: "hello", protocol: PROTOCOL_VERSION, key })
+    yield* ask({ type: "hello", protocol: PROTOCOL_VERSION, key, features: options.features ?? FEATURES })
     const batch = Array.from(tools.values())
     if (batch.length > 0) yield* send(batch)
   }).pipe(Effect.provideContext(context))
 
   const drop = Effect.suspend(() => {
     if (life === undefined) return Effect.void
-    for (const handler of handlers) handler.interruptUnsafe()
+    for (const handler of handlers.values()) handler.interruptUnsafe()
     life.line.close()
     return Effect.asVoid(Fiber.await(life.line.session))
   })
@@ -284,6 +302,7 @@ export const connect = Effect.fnUntraced(function* <R = never>(
         return names
       }),
     calls: () => calls,
+    cancels: () => cancels,
     errors: () => errors,
     drop,
     reload: Effect.andThen(drop, open),

@@ -1,4 +1,4 @@
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, Layer, Queue, Schema, Stream } from "effect"
 import type { LanguageModel, Prompt } from "effect/ai"
 import { HttpRouter, HttpServerRequest } from "effect/http"

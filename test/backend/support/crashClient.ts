@@ -4,7 +4,8 @@
  * earlier process of it left, and says `done` when the turn is over.
  */
 import { appendFileSync } from "node:fs"
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Console, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { KeyValueStore } from "effect/persistence"

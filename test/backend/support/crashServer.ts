@@ -3,7 +3,7 @@
  * Its turns have server tools, client tools and both at once, with pauses in between.
  */
 import { appendFileSync } from "node:fs"
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Console, Effect, Layer, Schema } from "effect"
 import { Tool, Toolkit } from "effect/ai"
 import { HttpServer } from "effect/http"

@@ -1,6 +1,7 @@
 /** A program that offers the shop's tools over MCP with nothing but the MCP host. */
 import { parseArgs } from "node:util"
-import { NodeRuntime, NodeStdio } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeStdio from "@effect/platform-node/NodeStdio"
 import { Effect, Exit, Logger, Schema, Scope } from "effect"
 import { ApplicationError, CallError } from "../../../src/domain/bridge/BridgeError.ts"
 import type { HostTool } from "../../../src/domain/bridge/HostTool.ts"

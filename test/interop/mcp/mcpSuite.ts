@@ -2,7 +2,7 @@
  * What any program that serves the bridge's tools over MCP has to do for the real
  * MCP clients: the official SDK's and Effect's.
  */
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"

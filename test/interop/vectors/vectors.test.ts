@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { assertSupportedJsonSchema, validateJsonSchemaValue } from "@deepseek-ai/dsh-tools"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import WebSocket from "ws"
@@ -57,6 +57,19 @@ const intended: Readonly<Record<string, Partial<Vector>>> = {
   "a name error is checked before too many": invalidTool('tool name "d e" must match ^[A-Za-z0-9_-]{1,64}$'),
   // No model's arguments can be anything but an object.
   "parametersSchema string root": invalidTool('tool "a" parametersSchema must have type "object" at its root'),
+  // A client that lists an extension is told what was agreed on.
+  "hello good with extra fields": {
+    answers: [
+      {
+        type: "welcome",
+        protocol: 5,
+        server: "frontend-tools-bridge",
+        namespace: "demo",
+        features: ["cancel"],
+        limits: { maxFrameBytes: 16 * 1024 * 1024 }
+      }
+    ]
+  },
   // A name that is asked for twice is removed once.
   "unregister one name twice": {
     answers: [

@@ -118,6 +118,24 @@ describe("TestApplication", () => {
     }).pipe(Effect.provide(bridge))
   )
 
+  it.effect("stops what nobody waits for, where it knows how", () =>
+    Effect.gen(function* () {
+      let interrupted = 0
+      const stopped = Effect.sync(() => {
+        interrupted++
+      })
+      const hang = TestTool.read({ name: "hang", run: () => Effect.onInterrupt(Effect.never, () => stopped) })
+      const shop = yield* TestApplication.connect("shop", { tools: [hang] })
+      const old = yield* TestApplication.connect("old", { tools: [hang], features: [] })
+      for (const name of ["shop__hang", "old__hang"]) {
+        yield* Fiber.interrupt(yield* Effect.forkChild(call(name), { startImmediately: true }))
+      }
+      assert.deepStrictEqual(shop.cancels(), [{ callId: shop.calls()[0]?.callId ?? "", reason: "aborted" }])
+      assert.deepStrictEqual(old.cancels(), [])
+      assert.strictEqual(interrupted, 1)
+    }).pipe(Effect.provide(bridge))
+  )
+
   it.effect("drops from inside one of its own tools", () =>
     Effect.gen(function* () {
       const self = yield* Deferred.make<TestApplication.TestApplication>()
