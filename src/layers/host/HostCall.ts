@@ -1,5 +1,5 @@
 /** One call of a tool, from its arguments to its outcome: the way of every host that asks by itself. */
-import { Deferred, Effect } from "effect"
+import { Cause, Deferred, Effect, Option } from "effect"
 import type { CallError, CallFailure } from "../../domain/bridge/BridgeError.ts"
 import { type HostTool, WriteGrant, type WriteTool } from "../../domain/bridge/HostTool.ts"
 import { type CallOutcome, type FailureReason, failure, success } from "./CallOutcome.ts"
@@ -46,27 +46,32 @@ export const argumentsFailure = (
     : failure("InvalidArguments", `invalid arguments for tool "${publicName}": ${mismatches.join("; ")}`)
 }
 
+const outcomeOf = ({ outputSchema, publicName }: HostTool, value: unknown, profile: SchemaProfile): CallOutcome => {
+  const mismatches = outputSchema === undefined ? [] : profile.mismatches(outputSchema, value, "result")
+  return mismatches.length === 0
+    ? success(value)
+    : failure("InvalidResult", `tool "${publicName}" returned invalid output: ${mismatches.join("; ")}`)
+}
+
+const failed = ({ publicName }: HostTool, cause: Cause.Cause<CallError>): Effect.Effect<CallOutcome> => {
+  const error = Cause.findErrorOption(cause)
+  if (Option.isSome(error)) return Effect.succeed(failure(reasonOf(error.value.reason._tag), error.value.message))
+  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  return Effect.logError(`tool "${publicName}" failed unexpectedly`, cause).pipe(
+    Effect.as(failure("Unexpected", `tool "${publicName}" failed unexpectedly`))
+  )
+}
+
+// One continuation for every way to end: this is the path of each call.
 const settle = (
-  { outputSchema, publicName }: HostTool,
+  tool: HostTool,
   call: Effect.Effect<unknown, CallError>,
   profile: SchemaProfile
 ): Effect.Effect<CallOutcome> =>
-  call.pipe(
-    Effect.match({
-      onSuccess: (value) => {
-        const mismatches = outputSchema === undefined ? [] : profile.mismatches(outputSchema, value, "result")
-        return mismatches.length === 0
-          ? success(value)
-          : failure("InvalidResult", `tool "${publicName}" returned invalid output: ${mismatches.join("; ")}`)
-      },
-      onFailure: (error) => failure(reasonOf(error.reason._tag), error.message)
-    }),
-    Effect.catchDefect((defect) =>
-      Effect.logError(`tool "${publicName}" failed unexpectedly`, defect).pipe(
-        Effect.as(failure("Unexpected", `tool "${publicName}" failed unexpectedly`))
-      )
-    )
-  )
+  Effect.matchCauseEffect(call, {
+    onSuccess: (value) => Effect.succeed(outcomeOf(tool, value, profile)),
+    onFailure: (cause) => failed(tool, cause)
+  })
 
 const runWrite = Effect.fnUntraced(function* <Asked extends { readonly _tag: "Ask" }, R>(
   tool: WriteTool,

@@ -97,7 +97,7 @@ const make = Effect.fnUntraced(function* (policy: WritePolicy) {
       tools,
       handle: (publicName, args, toolCallId) =>
         publicName in tools
-          ? Effect.succeed(Stream.fromEffect(Effect.map(run(publicName, args, offers, toolCallId), toHandlerResult)))
+          ? Effect.map(run(publicName, args, offers, toolCallId), (outcome) => Stream.succeed(toHandlerResult(outcome)))
           : Effect.fail(unknownTool(publicName, tools))
     }
   }
