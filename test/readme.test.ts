@@ -1,6 +1,6 @@
 /** The README's code is the examples' code, and the examples are run here as written. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, globSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -23,6 +23,20 @@ describe("README", () => {
   it("shows examples as they are", () => {
     assert.isAbove(blocks.length, 0)
     for (const [, file = "", code] of blocks) assert.strictEqual(code, read(file).trimEnd(), file)
+  })
+
+  it("shows parts of examples as they are", () => {
+    const parts = Array.from(read("README.md").matchAll(/<!-- part of (examples\/\S+) -->\n```\w+\n([\s\S]*?)\n```/g))
+    assert.isAbove(parts.length, 0)
+    for (const [, file = "", code = ""] of parts) assert.include(read(file), code, file)
+  })
+
+  it("links to what is there", () => {
+    for (const page of ["README.md", "README.zh.md", ...globSync("docs/*.md", { cwd: root })]) {
+      for (const [, target = ""] of read(page).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)/g)) {
+        assert.isTrue(existsSync(join(root, dirname(page), target)), `${page} links to ${target}`)
+      }
+    }
   })
 
   it("lists the plugin's settings with their defaults, in both languages", () => {
@@ -67,7 +81,7 @@ describe("README", () => {
         ),
         () => Effect.promise(() => client.close())
       )
-      yield* startProgram(["examples/five-minutes.mjs"], {
+      yield* startProgram(["examples/application.mjs"], {
         TODO_KEY: key,
         BRIDGE_URL: `ws://127.0.0.1:${port}`
       })

@@ -1,4 +1,4 @@
-import { Context, Deferred, Effect, Fiber, Layer, Queue, Redacted, type Scope, Stream } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Option, Queue, Redacted, type Scope, Stream } from "effect"
 import { makeCore } from "./ClientCore.ts"
 import type { ClientState } from "./ClientState.ts"
 import type { ToolsRefused } from "./DeclaredTool.ts"
@@ -42,7 +42,7 @@ export class FrontendToolsClient extends Context.Service<
     readonly state: Effect.Effect<ClientState>
     /** The state now and every one to come, to that of the client's end. */
     readonly states: Stream.Stream<ClientState>
-    /** Waits until the client is connected. */
+    /** Waits until the client is connected; interrupts where it ends before. */
     readonly connected: Effect.Effect<ClientState>
     /**
      * Keeps tools registered until the scope closes, and returns at once. A name that
@@ -89,6 +89,11 @@ export class FrontendToolsClient extends Context.Service<
         { bufferSize: 256, strategy: "sliding" }
       )
 
+    const states = Stream.takeUntil(
+      follow(core.onState, () => [core.state()]),
+      ({ reason }) => reason === "stopped"
+    )
+
     const register = Effect.fnUntraced(function* <R>(...tools: ReadonlyArray<Tool.Tool<R>>) {
       const owner = yield* Effect.scope
       const run = Effect.runForkWith(yield* Effect.context<R>())
@@ -122,20 +127,12 @@ export class FrontendToolsClient extends Context.Service<
 
     return FrontendToolsClient.of({
       state: Effect.sync(core.state),
-      states: Stream.takeUntil(
-        follow(core.onState, () => [core.state()]),
-        ({ reason }) => reason === "stopped"
+      states,
+      connected: states.pipe(
+        Stream.filter(({ status }) => status === "connected"),
+        Stream.runHead,
+        Effect.flatMap(Option.match({ onNone: () => Effect.interrupt, onSome: (state) => Effect.succeed(state) }))
       ),
-      connected: Effect.callback<ClientState>((resume) => {
-        const now = core.state()
-        if (now.status === "connected") return resume(Effect.succeed(now))
-        const unsubscribe = core.onState((state) => {
-          if (state.status !== "connected") return
-          unsubscribe()
-          resume(Effect.succeed(state))
-        })
-        return Effect.sync(unsubscribe)
-      }),
       register,
       refusals: follow(core.onRefused, () => []),
       retryNow: Effect.sync(core.start),

@@ -77,7 +77,11 @@ export interface ToolRegistration {
 }
 
 export interface FrontendToolsClient {
-  /** Connects, and resolves when welcomed. On a live client it does nothing; during a wait it tries at once. */
+  /**
+   * Connects, and resolves when welcomed. Rejects when the client stops trying; until then
+   * the state says what is in the way. On a live client it does nothing; during a wait it
+   * tries at once.
+   */
   connect(): Promise<void>
   /** Ends the client for good. */
   disconnect(): void
@@ -213,13 +217,14 @@ export const makeClient = (options: FrontendToolsClientOptions, fork: Fork): Fro
     }
   }
 
-  /** Resolves at the next welcome and rejects when the client stops trying, or is refused. */
+  /** Resolves at the next welcome and rejects when the client stops trying. */
   const attempt = () =>
     new Promise<void>((resolve, reject) => {
       const ignore = core.onState((state) => {
-        if (state.status === "connecting" || state.status === "reconnecting") return
+        const { retryInMillis, status } = state
+        if (status === "connecting" || status === "reconnecting" || retryInMillis !== undefined) return
         ignore()
-        if (state.status === "connected") resolve()
+        if (status === "connected") resolve()
         else reject(stateError(state, options.url))
       })
       core.start()

@@ -118,7 +118,7 @@ describe("tools", () => {
       assert.strictEqual(called, 1)
       yield* client.register(read("list"))
       yield* settle
-      assert.strictEqual(yield* call("demo__list", undefined), "list")
+      assert.strictEqual(yield* call("demo__list", null), "list")
     }).pipe(Effect.provide(memoryBridge()))
   )
 

@@ -182,5 +182,11 @@ describe("schemas for hosts", () => {
       properties: { b: { type: "string" }, a: {} },
       required: ["b", "a"]
     })
+    const twice = toHostSchema({ allOf: [{ enum: ["a"] }, { enum: ["a", "b"] }, { enum: ["a", "b"] }] })
+    assert.deepStrictEqual(twice.schema, { type: "string", enum: ["a", "b"] })
+    assert.deepStrictEqual(keywords(twice), [": enum"])
+    const same = { type: "object", properties: { a: { minimum: 1 } } }
+    const narrowed = toHostSchema({ allOf: [same, { properties: { a: { type: "number" } } }] })
+    assert.deepStrictEqual(narrowed.schema.properties, { a: { type: "number", description: "(minimum 1)" } })
   })
 })

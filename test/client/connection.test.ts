@@ -1,6 +1,6 @@
 /** The client's connection: its states, their reasons, and when it tries again. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Redacted, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Redacted, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { ClientState } from "../../src/client/ClientState.ts"
 import { type ClientOptions, FrontendToolsClient } from "../../src/client/FrontendToolsClient.ts"
@@ -210,14 +210,21 @@ describe("connecting", () => {
     Effect.gen(function* () {
       const { client, latest, opened, scope, states } = yield* start()
       const stream = yield* Effect.forkChild(Stream.runCollect(client.states), { startImmediately: true })
+      const first = yield* Effect.forkChild(client.connected, { startImmediately: true })
       latest().welcome()
+      assert.deepInclude(yield* Fiber.join(first), { status: "connected" })
+      latest().drop()
+      yield* settle
+      const second = yield* Effect.forkChild(client.connected, { startImmediately: true })
+      yield* client.retryNow
       yield* Scope.close(scope, Exit.void)
       assert.isTrue(latest().closed)
       yield* client.retryNow
       yield* TestClock.adjust("1 hour")
-      assert.strictEqual(opened.length, 1)
+      assert.strictEqual(opened.length, 2)
       assert.strictEqual(states.map(brief).at(-1), "disconnected: stopped")
       assert.isDefined(stream.pollUnsafe())
+      assert.isDefined(second.pollUnsafe())
     })
   )
 
@@ -416,9 +423,12 @@ describe("connect and disconnect", () => {
       const connecting = client.connect()
       latest().fail()
       yield* TestClock.adjust("2 seconds")
+      // Nobody has registered the key yet.
+      latest().refuse("auth_failed", "key rejected")
+      yield* TestClock.adjust("6 seconds")
       latest().welcome()
       assert.isUndefined(yield* outcome(connecting))
-      assert.deepStrictEqual(states, ["connecting", "connecting: unreachable", "connected"])
+      assert.deepStrictEqual(states, ["connecting", "connecting: unreachable", "refused: auth_failed", "connected"])
     })
   )
 

@@ -113,7 +113,9 @@ describe("registering", () => {
   it.effect("checks a tool before it is sent, and says what is wrong with which", () =>
     Effect.gen(function* () {
       const told: Array<string> = []
-      const { client, latest } = yield* connectedClient({ onRefused: ({ message }) => told.push(message) })
+      const { client, latest } = yield* connectedClient({
+        onRefused: ({ message }, names) => told.push(`${names}: ${message}`)
+      })
       const cyclic: Record<string, unknown> = {}
       cyclic.self = cyclic
       const faults = [
@@ -141,6 +143,7 @@ describe("registering", () => {
         'invalid_tool: tool "twice" is already registered by this client'
       )
       assert.strictEqual(told.length, 8)
+      assert.strictEqual(told[1], 'a: tool "a" description must be a string')
       // Nothing of any of them is left.
       assert.deepStrictEqual(brief(latest()), [])
       yield* reconnect({ latest })

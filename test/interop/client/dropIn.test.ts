@@ -228,6 +228,23 @@ describe("in place of the published client", () => {
     )
   )
 
+  it.live("a bare connection answers for a handler that fails", () =>
+    Effect.gen(function* () {
+      const { url } = yield* WebSocketListener
+      const registered = Promise.withResolvers<void>()
+      const connection = new Ours.BridgeConnection(
+        { url, key: "demo-key" },
+        { onRegistered: () => registered.resolve(), onCall: () => Promise.reject(new Error("out of milk")) }
+      )
+      yield* Effect.promise(() => connection.connect())
+      connection.registerTools([spec("a")])
+      yield* Effect.promise(() => registered.promise)
+      const error = yield* Effect.flip(MemoryHost.use((host) => host.call("demo__a", {})))
+      assert.match(error.message, /\(internal\): out of milk/)
+      connection.disconnect()
+    }).pipe(Effect.provide(socketBridge()))
+  )
+
   it("a table of tools", async () => {
     const play = async (sdk: Sdk) => {
       const log: Array<unknown> = []
@@ -284,6 +301,15 @@ describe("in place of the published client", () => {
       const read = Ours.parseClientMessage(JSON.stringify(frame), phase)
       assert.deepStrictEqual(JSON.parse(Ours.encodeClientMessage(read)), frame)
     }
+    // A frame is judged as what it says it is, whenever it comes.
+    assert.strictEqual(
+      thrownBy(() => Ours.parseServerMessage('{"type":"call","callId":""}')),
+      "FrontendToolsError invalid_message: call.callId must be a non-empty string"
+    )
+    assert.strictEqual(
+      thrownBy(() => Ours.parseServerMessage('{"type":"welcome","protocol":6}')),
+      "FrontendToolsError invalid_message: protocol version 6 is not supported (expected 5)"
+    )
     const malformed = [
       "",
       "[]",
