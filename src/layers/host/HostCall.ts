@@ -89,11 +89,10 @@ const runWrite = Effect.fnUntraced(function* <Asked extends { readonly _tag: "As
 })
 
 /**
- * Runs the tool of an entry: checks the arguments, gets the grant where it writes,
- * checks the result. Whatever goes wrong is an outcome, and a defect is logged;
- * interruption is the caller's abort.
+ * `runTool` for a host whose way of asking can be that the call has to come again: then
+ * the outcome is what `decide` asked, and nothing was run.
  */
-export const runTool = <Asked extends { readonly _tag: "Ask" } = never, R = never>(
+export const runAskingTool = <Asked extends { readonly _tag: "Ask" }, R>(
   { gone, tool }: HostEntry,
   args: unknown,
   options: HostCallOptions<Asked, R>
@@ -105,6 +104,17 @@ export const runTool = <Asked extends { readonly _tag: "Ask" } = never, R = neve
       ? settle(tool, tool.call(args), options.profile)
       : runWrite(tool, { tool, args, gone, toolCallId: options.toolCallId }, options)
   })
+
+/**
+ * Runs the tool of an entry: checks the arguments, gets the grant where it writes,
+ * checks the result. Whatever goes wrong is an outcome, and a defect is logged;
+ * interruption is the caller's abort.
+ */
+export const runTool: <R = never>(
+  entry: HostEntry,
+  args: unknown,
+  options: HostCallOptions<never, R>
+) => Effect.Effect<CallOutcome, never, R> = runAskingTool
 
 /** The outcome of a call whose tool is not there. */
 export const toolGone = (publicName: string): CallOutcome =>

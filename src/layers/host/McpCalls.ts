@@ -6,7 +6,7 @@ import { McpSchema } from "effect/ai"
 import type { HostTool } from "../../domain/bridge/HostTool.ts"
 import { isJsonObject } from "../../domain/bridge/RemoteTool.ts"
 import type { CallOutcome } from "./CallOutcome.ts"
-import { runTool } from "./HostCall.ts"
+import { runAskingTool } from "./HostCall.ts"
 import type { McpApproval } from "./McpApproval.ts"
 import { isStructured, type McpEntry } from "./McpCatalog.ts"
 import type { McpToolOutcome } from "./McpProtocols.ts"
@@ -42,7 +42,7 @@ const toResult = ({ outputSchema }: HostTool, outcome: CallOutcome): McpSchema.C
 
 export const makeMcpCalls = ({ decide }: McpApproval): McpCalls => ({
   run: (entry, args) =>
-    Effect.map(runTool(entry, args, { profile: jsonSchemaProfile, decide }), (outcome) =>
+    Effect.map(runAskingTool(entry, args, { profile: jsonSchemaProfile, decide }), (outcome) =>
       outcome._tag === "Ask" ? outcome.request : toResult(entry.tool, outcome)
     )
 })

@@ -114,9 +114,7 @@ class ProgramHost extends Context.Service<ProgramHost, Calls>()(
           tools: () => catalog.entries().map(({ shown }) => shown),
           call: (name, args, decide) => {
             const entry = catalog.find(name)
-            return entry === undefined
-              ? Effect.succeed(toolGone(name))
-              : runTool<never, never>(entry, args, { profile, decide })
+            return entry === undefined ? Effect.succeed(toolGone(name)) : runTool(entry, args, { profile, decide })
           }
         })
       )

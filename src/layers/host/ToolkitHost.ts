@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function* (policy: WritePolicy) {
     Effect.suspend(() => {
       const entry = catalog.find(publicName)
       return entry !== undefined && offers(entry.tool)
-        ? runTool<never, never>(entry, args, { profile, decide, toolCallId })
+        ? runTool(entry, args, { profile, decide, toolCallId })
         : Effect.succeed(toolGone(publicName))
     })
 
