@@ -1,6 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Layer, Result, Terminal } from "effect"
+import { Console, Effect, Layer, Result, Terminal } from "effect"
 import * as Tools from "effect-frontend-tools"
 
 /** A host of one's own: whoever types `shop__cart {"id": 1}` is the model. */
@@ -48,9 +48,13 @@ const TerminalHost = Layer.effect(
   })
 )
 
-Tools.Bridge.layerConfig.pipe(
-  Layer.provide(TerminalHost),
-  Layer.provide(NodeServices.layer),
-  Layer.launch,
+const program = Effect.gen(function* () {
+  const { url } = yield* Tools.WebSocketListener
+  yield* Console.log(`applications connect to ${url}; type the name of a tool, or nothing to see them all`)
+  yield* Effect.never
+})
+
+program.pipe(
+  Effect.provide(Tools.Bridge.layerConfig.pipe(Layer.provide(TerminalHost), Layer.provideMerge(NodeServices.layer))),
   NodeRuntime.runMain
 )
