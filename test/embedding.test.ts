@@ -39,7 +39,8 @@ describe("docs/embedding.md", () => {
   })
 
   it("names nothing that does not exist", async () => {
-    const text = read("docs/embedding.md")
+    // The programs are the compiler's to judge.
+    const text = read("docs/embedding.md").replaceAll(/<!-- examples[\s\S]*?\n```\n/g, "")
     const entries = Array.from(text.matchAll(/"effect-frontend-tools(\/[a-z]+)?"/g), ([, path = ""]) => path)
     const manifest = JSON.parse(read("package.json"))
     for (const path of entries) assert.property(manifest.exports, `.${path}`)
@@ -50,10 +51,9 @@ describe("docs/embedding.md", () => {
       ...(await import("../src/mcp.ts"))
     }
     const layers = Array.from(text.matchAll(/\b([A-Z]\w+)\.(layer\w*|member|read|write|connect)\b/g))
-    assert.isAbove(layers.length, 20)
+    assert.isAbove(layers.length, 15)
     for (const [called, module = "", member = ""] of layers) {
       const found = modules[module]
-      if (module === "Layer") continue
       assert.isTrue(
         (typeof found === "object" || typeof found === "function") && found !== null && member in found,
         called
