@@ -283,6 +283,16 @@ const backend = async () => {
   execFileSync("node", ["--expose-gc", new URL("./backend.ts", import.meta.url).pathname], { stdio: "inherit" })
 }
 
+const toolkit = async () => {
+  const { generation = Number.NaN, memory = Number.NaN, toolkit: added = Number.NaN } = inProcess("./toolkit.ts")
+  const row = (name: string, ours: number): Row => ({ case: name, unit: "µs", medians: { ours } })
+  rows.push(
+    row("a call in memory, on the memory host", memory),
+    row("the toolkit adds to it", added),
+    row("the toolkit adds to it, with the stream of a generation", generation)
+  )
+}
+
 const cases: Readonly<Record<string, () => Promise<void>>> = {
   calls,
   clients,
@@ -291,7 +301,8 @@ const cases: Readonly<Record<string, () => Promise<void>>> = {
   sessions,
   registering,
   decoding,
-  backend
+  backend,
+  toolkit
 }
 const chosen = process.argv.slice(2)
 for (const [name, run] of Object.entries(cases)) if (chosen.length === 0 || chosen.includes(name)) await run()

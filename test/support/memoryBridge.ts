@@ -1,55 +1,21 @@
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert } from "@effect/vitest"
-import { Effect, type Fiber, Layer } from "effect"
-import {
-  Bridge,
-  BridgeConfig,
-  type BridgeOptionsInput,
-  BridgeServer,
-  MemoryHost,
-  type MemoryPeer,
-  makePair,
-  Roster
-} from "../../src/index.ts"
-import { temporaryFolder } from "./temporaryFolder.ts"
+import { Effect } from "effect"
+import { type BridgeOptionsInput, MemoryHost } from "../../src/index.ts"
+import { TestBridge, TestLine } from "../../src/testing.ts"
 
-/** Applications that every bridge of the tests admits: the key of `demo` is `demo-key`. */
-const staticClients = ["demo", "shop", "other"].map((namespace) => ({ namespace, key: `${namespace}-key` }))
-
-/** A whole bridge without sockets, on the memory host. */
+/** A whole bridge without sockets, on the memory host, that admits these: the key of `demo` is `demo-key`. */
 export const memoryBridge = (options: BridgeOptionsInput = {}) =>
-  Layer.unwrap(
-    Effect.map(temporaryFolder, (stateDir) =>
-      Bridge.layerServer.pipe(
-        Layer.provideMerge(Roster.layer),
-        Layer.provideMerge(MemoryHost.layer()),
-        Layer.provideMerge(BridgeConfig.layer({ stateDir, staticClients, ...options })),
-        Layer.provide(NodeServices.layer)
-      )
-    )
-  )
+  TestBridge.layerMemory({
+    staticClients: ["demo", "shop", "other"].map((namespace) => ({ namespace, key: `${namespace}-key` })),
+    logLevel: "Info",
+    ...options
+  })
 
-/** An application's end of a connection in memory, which speaks in frames. */
-export interface Application extends MemoryPeer {
-  readonly fiber: Fiber.Fiber<void>
-  readonly say: (frame: unknown) => void
-  /** The frames received since the last look. */
-  readonly frames: () => ReadonlyArray<Record<string, unknown>>
-}
+/** An application's end of a line in memory, which speaks in frames. */
+export type Application = TestLine.TestLine
 
 /** Connects without a hello. */
-export const dial = Effect.gen(function* () {
-  const server = yield* BridgeServer
-  const { connection, peer } = makePair()
-  const fiber = yield* server.accept(connection)
-  const application: Application = {
-    ...peer,
-    fiber,
-    say: (frame) => peer.send(JSON.stringify(frame)),
-    frames: () => peer.take().map((text) => JSON.parse(text))
-  }
-  return application
-})
+export const dial = TestLine.dial
 
 /** Connects and says hello. */
 export const hello = Effect.fnUntraced(function* (key: string) {

@@ -2,6 +2,7 @@ import { type Duration, Effect, Schema } from "effect"
 import { isJsonObject, type JsonObject } from "../../domain/aidream/Absent.ts"
 import type { CallId, ConversationId } from "../../domain/aidream/Ids.ts"
 import type { PermissionMode, Tier } from "../../domain/aidream/Tier.ts"
+import { jsonSchemaOf } from "../internal/jsonSchemaOf.ts"
 
 /** A tool said no. Its message goes to the model as it is. */
 export class ToolFailure extends Schema.TaggedError<ToolFailure>()("ToolFailure", {
@@ -104,13 +105,6 @@ export const makeTool = <A, E>(options: ToolOptions<A, E>): LibraryTool => {
         }))
       )
   }
-}
-
-/** JSON Schema of a parameters schema, without a wrapper. */
-const jsonSchemaOf = (schema: Schema.Constraint): JsonObject => {
-  const document = Schema.toJsonSchemaDocument(schema)
-  const root: JsonObject = document.schema
-  return Object.keys(document.definitions).length === 0 ? root : { ...root, $defs: document.definitions }
 }
 
 const isTab = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)

@@ -115,6 +115,7 @@ export class CallDispatcher extends Context.Service<
         yield* Effect.addFinalizer(() =>
           Effect.sync(() => {
             closed = true
+            if (pending.size === 0) return
             const exit = failure(new ConnectionClosed({}))
             // A caller resumes inside `settle`: one that retries finds `closed` set.
             for (const call of pending.values()) settle(call, "ConnectionClosed", exit)

@@ -9,30 +9,23 @@
 import { Clock, Deferred, Effect, Equal, Option } from "effect"
 import { McpSchema } from "effect/ai"
 import { SecureRandom } from "effect/crypto"
-import { WriteGrant, type WriteTool } from "../../domain/bridge/HostTool.ts"
+import type { WriteTool } from "../../domain/bridge/HostTool.ts"
 import { approvalText } from "./ApprovalText.ts"
+import { granted, refused, rejected, type Write, type WriteDecision, withdrawn } from "./WriteDecision.ts"
 
 /** `ask` a person for each write, `always` let it run, or `never`. */
 export type ApproveWrites = "ask" | "always" | "never"
 
-export type McpDecision =
-  | { readonly _tag: "Granted"; readonly grant: WriteGrant["Service"] }
-  /** `message` tells the model why, and what could be done about it. */
-  | { readonly _tag: "Refused"; readonly message: string }
-  /** The client has to ask and to call again. */
-  | { readonly _tag: "Ask"; readonly request: McpSchema.InputRequired }
-
-/** One call of a write tool that somebody has to decide on. */
-export interface McpWrite {
-  readonly tool: WriteTool
-  /** The object that the tool is called with. */
-  readonly args: unknown
-  /** Done when the tool is no longer registered. */
-  readonly gone: Deferred.Deferred<void>
+/** The client has to ask and to call again. */
+export interface McpAsk {
+  readonly _tag: "Ask"
+  readonly request: McpSchema.InputRequired
 }
 
+export type McpDecision = WriteDecision | McpAsk
+
 export interface McpApproval {
-  readonly decide: (write: McpWrite) => Effect.Effect<McpDecision, never, McpSchema.McpRequestContext>
+  readonly decide: (write: Write) => Effect.Effect<McpDecision, never, McpSchema.McpRequestContext>
 }
 
 /** A question of revision 2026-07-28 that is on its way. */
@@ -46,13 +39,6 @@ const QUESTION = "approval"
 const ANSWER_WITHIN_MILLIS = 10 * 60 * 1000
 const MAX_PENDING = 64
 
-const refused = (message: string): McpDecision => ({ _tag: "Refused", message })
-
-const granted = ({ args, tool }: McpWrite): McpDecision => ({
-  _tag: "Granted",
-  grant: WriteGrant.allowOnce(tool, args)
-})
-
 const canAsk = ({ elicitation }: McpSchema.ClientCapabilities): boolean =>
   elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined)
 
@@ -63,28 +49,25 @@ const cannotAsk = ({ publicName }: WriteTool) =>
       "or have the person who runs this server set approve-writes to always"
   )
 
-const form = ({ args, tool }: McpWrite) =>
+const form = ({ args, tool }: Write) =>
   ({
     mode: "form",
     message: approvalText(tool, args),
     requestedSchema: { type: "object", properties: {} }
   }) as const
 
-const decision = (action: unknown, write: McpWrite): McpDecision => {
+const decision = (action: unknown, write: Write): McpDecision => {
   switch (action) {
     case "accept":
       return granted(write)
     case "decline":
-      return refused(`the user rejected tool "${write.tool.publicName}"`)
+      return rejected(write.tool)
     default:
       return refused(`the question whether tool "${write.tool.publicName}" may run was closed without an answer`)
   }
 }
 
-const withdrawn = ({ publicName }: WriteTool) =>
-  refused(`tool "${publicName}" was taken back or replaced before it was approved; nothing was run`)
-
-const askNow = (client: McpSchema.McpServerClient["Service"], write: McpWrite) =>
+const askNow = (client: McpSchema.McpServerClient["Service"], write: Write) =>
   client.getClient.pipe(
     Effect.flatMap((reverse) => reverse.elicit(new McpSchema.ElicitRequestFormParams(form(write)))),
     Effect.map((answer) => decision(answer.action, write)),
@@ -108,7 +91,7 @@ const makeRounds = () => {
     }
   }
 
-  const ask = (write: McpWrite, now: number): McpDecision => {
+  const ask = (write: Write, now: number): McpDecision => {
     forgetOldest()
     const requestState = SecureRandom.uuidV4Unsafe()
     pending.set(requestState, { tool: write.tool, args: write.args, askedAt: now })
@@ -121,7 +104,7 @@ const makeRounds = () => {
     }
   }
 
-  const settle = (requestState: string, action: unknown, write: McpWrite, now: number): McpDecision => {
+  const settle = (requestState: string, action: unknown, write: Write, now: number): McpDecision => {
     const asked = pending.get(requestState)
     pending.delete(requestState)
     const { publicName } = write.tool
@@ -139,7 +122,7 @@ const makeRounds = () => {
     return decision(action, write)
   }
 
-  return Effect.fnUntraced(function* (context: McpSchema.McpRequestContext["Service"], write: McpWrite) {
+  return Effect.fnUntraced(function* (context: McpSchema.McpRequestContext["Service"], write: Write) {
     const now = yield* Clock.currentTimeMillis
     const { inputResponses, requestState } = context
     return requestState === undefined
@@ -152,7 +135,7 @@ const makeRounds = () => {
 export const makeMcpApproval = (mode: ApproveWrites): McpApproval => {
   const inRounds = makeRounds()
 
-  const ask = Effect.fnUntraced(function* (write: McpWrite) {
+  const ask = Effect.fnUntraced(function* (write: Write) {
     const context = yield* McpSchema.McpRequestContext
     if (!canAsk(context.clientCapabilities)) return cannotAsk(write.tool)
     const client = yield* Effect.serviceOption(McpSchema.McpServerClient)

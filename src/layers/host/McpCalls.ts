@@ -1,13 +1,14 @@
 /**
  * One tool call of an MCP client, from its arguments to its result.
  */
-import { type Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import { McpSchema } from "effect/ai"
-import type { CallError } from "../../domain/bridge/BridgeError.ts"
-import { type HostTool, WriteGrant, type WriteTool } from "../../domain/bridge/HostTool.ts"
+import type { HostTool } from "../../domain/bridge/HostTool.ts"
 import { isJsonObject } from "../../domain/bridge/RemoteTool.ts"
+import type { CallOutcome } from "./CallOutcome.ts"
+import { runAskingTool } from "./HostCall.ts"
 import type { McpApproval } from "./McpApproval.ts"
-import { isStructured, type McpCatalog, type McpEntry } from "./McpCatalog.ts"
+import { isStructured, type McpEntry } from "./McpCatalog.ts"
 import type { McpToolOutcome } from "./McpProtocols.ts"
 import { jsonSchemaProfile } from "./SchemaProfile.ts"
 
@@ -36,46 +37,12 @@ export const success = (value: unknown, structured: boolean): McpSchema.CallTool
 export const invalidArguments = (publicName: string, details: string): McpSchema.CallToolResult =>
   failure(`invalid arguments for tool "${publicName}": ${details}`)
 
-const toResult = ({ outputSchema, publicName }: HostTool, value: unknown): McpSchema.CallToolResult => {
-  const mismatches = outputSchema === undefined ? [] : jsonSchemaProfile.mismatches(outputSchema, value, "result")
-  return mismatches.length > 0
-    ? failure(`tool "${publicName}" returned invalid output: ${mismatches.join("; ")}`)
-    : success(value, isStructured(outputSchema))
-}
+const toResult = ({ outputSchema }: HostTool, outcome: CallOutcome): McpSchema.CallToolResult =>
+  outcome._tag === "Success" ? success(outcome.value, isStructured(outputSchema)) : failure(outcome.failure.message)
 
-const settle = (tool: HostTool, call: Effect.Effect<unknown, CallError>): Effect.Effect<McpSchema.CallToolResult> =>
-  call.pipe(
-    Effect.map((value) => toResult(tool, value)),
-    Effect.catch((error) => Effect.succeed(failure(error.message))),
-    Effect.catchDefect((defect) =>
-      Effect.logError(`tool "${tool.publicName}" failed unexpectedly`, defect).pipe(
-        Effect.as(failure(`tool "${tool.publicName}" failed unexpectedly`))
-      )
+export const makeMcpCalls = ({ decide }: McpApproval): McpCalls => ({
+  run: (entry, args) =>
+    Effect.map(runAskingTool(entry, args, { profile: jsonSchemaProfile, decide }), (outcome) =>
+      outcome._tag === "Ask" ? outcome.request : toResult(entry.tool, outcome)
     )
-  )
-
-export const makeMcpCalls = (catalog: McpCatalog, approval: McpApproval): McpCalls => {
-  const runWrite = Effect.fnUntraced(function* (tool: WriteTool, args: unknown, gone: Deferred.Deferred<void>) {
-    const decision = yield* approval.decide({ tool, args, gone })
-    switch (decision._tag) {
-      case "Ask":
-        return decision.request
-      case "Refused":
-        return failure(decision.message)
-      case "Granted":
-        // The grant fits no other tool object: this is for the message only.
-        return catalog.find(tool.publicName)?.tool === tool
-          ? yield* settle(tool, Effect.provideService(tool.call(args), WriteGrant, decision.grant))
-          : failure(`tool "${tool.publicName}" was taken back or replaced; nothing was run`)
-    }
-  })
-
-  return {
-    run: ({ gone, tool }, args) =>
-      Effect.suspend((): Effect.Effect<McpToolOutcome, never, McpSchema.McpRequestContext> => {
-        const mismatches = jsonSchemaProfile.mismatches(tool.parametersSchema, args, "arguments")
-        if (mismatches.length > 0) return Effect.succeed(invalidArguments(tool.publicName, mismatches.join("; ")))
-        return tool.access === "read" ? settle(tool, tool.call(args)) : runWrite(tool, args, gone)
-      })
-  }
-}
+})

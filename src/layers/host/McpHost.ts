@@ -2,7 +2,7 @@
  * The tools of running applications as tools of an MCP client (Model Context
  * Protocol 2024-11-05 to 2026-07-28), over standard input and output.
  */
-import { Context, Deferred, Duration, Effect, Fiber, Layer, Queue, Stdio } from "effect"
+import { Context, Deferred, Duration, Effect, Fiber, Layer, PubSub, Stdio } from "effect"
 import { McpServer } from "effect/ai"
 import { type ApproveWrites, makeMcpApproval } from "./McpApproval.ts"
 import { makeMcpCalls } from "./McpCalls.ts"
@@ -60,7 +60,7 @@ const make = Effect.fnUntraced(function* (options: McpHostOptions) {
   }
 
   const catalog = yield* makeMcpCatalog(stableToolNames)
-  const calls = makeMcpCalls(catalog, makeMcpApproval(approveWrites))
+  const calls = makeMcpCalls(makeMcpApproval(approveWrites))
 
   const stdio = yield* Stdio.Stdio
   const inputEnded = yield* Deferred.make<void>()
@@ -75,10 +75,10 @@ const make = Effect.fnUntraced(function* (options: McpHostOptions) {
   )
 
   const protocols = dynamicProtocols({
-    list: () => catalog.entries().map(({ descriptor }) => descriptor),
+    list: () => catalog.entries().map(({ shown }) => shown),
     find: (name) => {
       const entry = catalog.find(name)
-      return entry && { descriptor: entry.descriptor, run: (args) => calls.run(entry, args) }
+      return entry && { descriptor: entry.shown, run: (args) => calls.run(entry, args) }
     }
   })
 
@@ -97,7 +97,8 @@ const make = Effect.fnUntraced(function* (options: McpHostOptions) {
   )
   const server = yield* Effect.raceFirst(Deferred.await(ready), Fiber.join(serving))
 
-  yield* Queue.take(catalog.changes).pipe(
+  const changes = yield* PubSub.subscribe(catalog.changes)
+  yield* PubSub.take(changes).pipe(
     Effect.andThen(server.notifications["notifications/tools/list_changed"]({})),
     Effect.forever,
     Effect.forkScoped

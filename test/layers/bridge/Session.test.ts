@@ -294,7 +294,7 @@ describe("the end of the bridge", () => {
       assert.strictEqual(errorOf(yield* Fiber.join(call)), "frontend-tools connection closed before the call settled")
       assert.deepStrictEqual(yield* within(listed), [])
       assert.strictEqual(yield* within(CallDispatcher.use((dispatcher) => dispatcher.inFlight)), 0)
-      for (const { fiber } of [demo, shop, pending]) assert.isDefined(fiber.pollUnsafe())
+      for (const { session } of [demo, shop, pending]) assert.isDefined(session.pollUnsafe())
     })
   )
 

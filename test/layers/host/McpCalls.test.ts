@@ -25,7 +25,7 @@ const run = Effect.fnUntraced(function* (
   }
   const entry = catalog.find(put.publicName)
   assert.isDefined(entry)
-  const result = yield* makeMcpCalls(catalog, approval)
+  const result = yield* makeMcpCalls(approval)
     .run(entry, { item: "milk" })
     .pipe(Effect.provideService(McpSchema.McpRequestContext, context))
   return { result, written }
