@@ -1,15 +1,25 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { readdirSync, statSync, writeFileSync } from "node:fs"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodePath from "@effect/platform-node/NodePath"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, PlatformError } from "effect"
+import { Context, Deferred, Effect, Fiber, FileSystem, Layer, PlatformError } from "effect"
 import { KeyValueStore } from "effect/persistence"
 import { layerFileStore } from "../../src/aidream.ts"
 import { temporaryFolder } from "../support/temporaryFolder.ts"
+import { until } from "./support/until.ts"
+
+const KEY = "aidream/calls/a%2Fb/..*?ü"
+
+interface Fault {
+  /** The step that fails. */
+  step?: "write" | "sync" | "rename"
+  /** What writes of `KEY` wait for before they take their place. */
+  hold?: Deferred.Deferred<void>
+}
 
 /** The store, over a file system that fails in the step of this name while it is set. */
-const storeIn = Effect.fnUntraced(function* (folder: string, fault: { step?: "write" | "sync" | "rename" } = {}) {
-  const failing = (step: "write" | "sync" | "rename") =>
+const storeIn = Effect.fnUntraced(function* (folder: string, fault: Fault = {}) {
+  const failing = (step: NonNullable<Fault["step"]>) =>
     Effect.suspend(() =>
       fault.step === step
         ? Effect.fail(PlatformError.systemError({ _tag: "Unknown", module: "FileSystem", method: step }))
@@ -30,14 +40,16 @@ const storeIn = Effect.fnUntraced(function* (folder: string, fault: { step?: "wr
             ),
           sync: Effect.andThen(failing("sync"), file.sync)
         })),
-      rename: (from: string, to: string) => Effect.andThen(failing("rename"), fs.rename(from, to))
+      rename: (from: string, to: string) =>
+        Effect.andThen(
+          fault.hold !== undefined && to.endsWith(encodeURIComponent(KEY)) ? Deferred.await(fault.hold) : Effect.void,
+          Effect.andThen(failing("rename"), fs.rename(from, to))
+        )
     }))
   ).pipe(Layer.provide(NodeFileSystem.layer))
   const context = yield* Layer.build(layerFileStore(folder).pipe(Layer.provide(Layer.merge(faulty, NodePath.layer))))
   return Context.get(context, KeyValueStore.KeyValueStore)
 })
-
-const KEY = "aidream/calls/a%2Fb/..*?ü"
 
 describe("the journal's files", () => {
   it.effect("keep what was written, under any key, for the owner alone", () =>
@@ -65,7 +77,7 @@ describe("the journal's files", () => {
     Effect.gen(function* () {
       for (const step of ["write", "sync", "rename"] as const) {
         const folder = yield* temporaryFolder
-        const fault: { step?: typeof step } = {}
+        const fault: Fault = {}
         const store = yield* storeIn(folder, fault)
         yield* store.set(KEY, "running")
         fault.step = step
@@ -90,15 +102,21 @@ describe("the journal's files", () => {
     })
   )
 
-  it.effect("writes of one key that overlap end with the last one", () =>
+  it.effect("writes of one key follow each other, those of another do not wait", () =>
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
-      const store = yield* storeIn(folder)
-      const values = Array.from({ length: 50 }, (_, index) => String(index).repeat(1 + (50 - index) * 100))
-      yield* Effect.forEach(values, (value) => store.set(KEY, value), { concurrency: "unbounded", discard: true })
-      assert.strictEqual(yield* store.get(KEY), values.at(-1))
-      const [file = ""] = readdirSync(folder)
-      assert.strictEqual(readFileSync(`${folder}/${file}`, "utf8"), values.at(-1))
+      const fault: Fault = { hold: yield* Deferred.make<void>() }
+      const store = yield* storeIn(folder, fault)
+      const slow = yield* Effect.forkScoped(store.set(KEY, "running"))
+      yield* until("the first write is about to end", () => readdirSync(folder).some((name) => name.includes("%.")))
+      const later = yield* Effect.forkScoped(store.set(KEY, "finished"))
+      yield* store.set("other", "x")
+      assert.isUndefined(later.pollUnsafe())
+      yield* Deferred.succeed(fault.hold ?? (yield* Deferred.make<void>()), undefined)
+      yield* Fiber.join(slow)
+      yield* Fiber.join(later)
+      assert.strictEqual(yield* store.get(KEY), "finished")
+      assert.strictEqual(readdirSync(folder).length, 2)
     })
   )
 })

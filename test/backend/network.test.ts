@@ -116,13 +116,13 @@ describe("the client's promise on the real backend", () => {
     "a network that loses, cuts and lies",
     [Case],
     ([example]) => drive(example, { faults: 0.25, kills: 0, restarts: 0 }),
-    { timeout: 120_000, arbitrary: { runs: 12 } }
+    { timeout: 120_000, arbitrary: { runs: 24 } }
   )
 
   it.effect.prop(
     "the same, with clients that die and backends that restart",
     [Case],
     ([example]) => drive(example, { faults: 0.15, kills: 0.06, restarts: 0.04 }),
-    { timeout: 120_000, arbitrary: { runs: 12 } }
+    { timeout: 120_000, arbitrary: { runs: 24 } }
   )
 })

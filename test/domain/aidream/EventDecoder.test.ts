@@ -143,6 +143,16 @@ describe("EventDecoder", () => {
     }
   })
 
+  it("takes the end of a line for no line of its own", () => {
+    const bytes = utf8.encode(`junk{"e":"c","t":"a"}\n`)
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      assert.deepStrictEqual(
+        decodeCut(bytes, [cut]).map((item) => item._tag),
+        ["malformed"]
+      )
+    }
+  })
+
   it("reports a line over the bound and goes on", () => {
     const decoder = makeEventDecoder({ maxLineLength: 100 })
     const items: Array<StreamItem> = []
